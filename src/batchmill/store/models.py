@@ -1,0 +1,164 @@
+"""The tables, as ORM models: what an application may select from and join to its own.
+
+``metadata`` is batchmill's own; its tables, indexes and constraints all carry names that begin
+with ``batch_``. Writing through these models bypasses every promise of the repository.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    text,
+)
+from sqlalchemy.dialects import mysql
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeEngine
+
+NAMING_CONVENTION: Final = {
+    "pk": "%(table_name)s_pk",
+    "fk": "%(table_name)s_%(column_0_name)s_fk",
+    "uq": "%(table_name)s_%(column_0_N_name)s_uq",
+    "ix": "%(table_name)s_%(column_0_N_name)s_ix",
+    "ck": "%(table_name)s_%(constraint_name)s_ck",
+}
+
+metadata = MetaData(naming_convention=NAMING_CONVENTION)
+
+_MARIADB_COLLATION: Final = "utf8mb4_nopad_bin"
+
+
+def _name(length: int) -> TypeEngine[str]:
+    """A bounded text that compares by bytes on every database."""
+    return (
+        String(length)
+        .with_variant(String(length, collation="C"), "postgresql")
+        .with_variant(mysql.VARCHAR(length, collation=_MARIADB_COLLATION), "mysql", "mariadb")
+    )
+
+
+def _body() -> TypeEngine[str]:
+    """A text of any length; MariaDB's TEXT would end at 64 KiB (cases.md 27)."""
+    return Text().with_variant(mysql.LONGTEXT(collation=_MARIADB_COLLATION), "mysql", "mariadb")
+
+
+class Base(DeclarativeBase):
+    """The base of batchmill's models, apart from the application's own."""
+
+    metadata = metadata
+
+
+class BatchJobRow(Base):
+    """A job: the seed's eleven columns (spec/seed-000, Schema)."""
+
+    __tablename__ = "batch_job"
+
+    id: Mapped[str] = mapped_column(_name(64), primary_key=True)
+    caller: Mapped[str] = mapped_column(_name(255))
+    caller_class: Mapped[str] = mapped_column(_name(255))
+    idem_key: Mapped[str] = mapped_column(_name(255))
+    status: Mapped[str] = mapped_column(_name(16))
+    error: Mapped[str] = mapped_column(_body())
+    targets_total: Mapped[int] = mapped_column(BigInteger)
+    targets_done: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    created_at: Mapped[int] = mapped_column(BigInteger)
+    lease: Mapped[int] = mapped_column(BigInteger)
+    nbytes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+
+    __table_args__: Any = (
+        CheckConstraint(
+            "status IN ('queued', 'running', 'done', 'partial', 'failed', 'cancelled')",
+            name="status",
+        ),
+        Index(None, "caller", "idem_key"),
+        Index(None, "lease", "id"),
+        Index(None, "status", "caller"),
+        Index(None, "created_at", "id"),
+    )
+
+
+class BatchTargetRow(Base):
+    """A target; ``result`` stands last, so that reading a status never walks a large value."""
+
+    __tablename__ = "batch_target"
+
+    job_id: Mapped[str] = mapped_column(
+        _name(64), ForeignKey("batch_job.id", ondelete="CASCADE"), primary_key=True
+    )
+    idx: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    url: Mapped[str] = mapped_column(_body())
+    options: Mapped[str] = mapped_column(_body())
+    status: Mapped[str] = mapped_column(_name(16))
+    error: Mapped[str | None] = mapped_column(_body())
+    hint: Mapped[str | None] = mapped_column(_body())
+    attempt: Mapped[int] = mapped_column(Integer, server_default=text("0"))
+    """How often it has been started."""
+    lost: Mapped[int] = mapped_column(Integer, server_default=text("0"))
+    """How often the runner that held it was lost."""
+    nbytes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    """The UTF-8 bytes of its result, so that a page can be cut without reading results."""
+    result: Mapped[str | None] = mapped_column(_body())
+
+    __table_args__: Any = (
+        CheckConstraint("status IN ('pending', 'running', 'done', 'failed')", name="status"),
+    )
+
+
+class BatchTurnRow(Base):
+    """The place of one live, submitted job in the rotation; times are unix milliseconds."""
+
+    __tablename__ = "batch_turn"
+
+    job_id: Mapped[str] = mapped_column(
+        _name(64), ForeignKey("batch_job.id", ondelete="CASCADE"), primary_key=True
+    )
+    turn: Mapped[int] = mapped_column(BigInteger)
+    next_idx: Mapped[int] = mapped_column(Integer)
+    targets_failed: Mapped[int] = mapped_column(Integer, server_default=text("0"))
+    """How many of its targets are stored failed: the terminal status without counting rows."""
+    ready_at: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    busy_since: Mapped[int | None] = mapped_column(BigInteger)
+    queue: Mapped[str] = mapped_column(_name(255))
+    home: Mapped[str | None] = mapped_column(_name(64))
+    holder: Mapped[str | None] = mapped_column(_name(64))
+    token: Mapped[str | None] = mapped_column(_name(64))
+    held_until: Mapped[int | None] = mapped_column(BigInteger)
+
+    __table_args__: Any = (
+        Index(None, "queue", "holder", "turn"),
+        Index(None, "token"),
+        Index(None, "home"),
+    )
+
+
+class BatchRunnerRow(Base):
+    """A runner that local jobs belong to: when it was last seen; unix milliseconds."""
+
+    __tablename__ = "batch_runner"
+
+    id: Mapped[str] = mapped_column(_name(64), primary_key=True)
+    seen_at: Mapped[int] = mapped_column(BigInteger)
+    hold_for: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    """What this runner itself holds for, in milliseconds; 0 until it first said so."""
+
+
+class BatchTotalRow(Base):
+    """The byte total, kept so that the budget check costs the same with any number of jobs.
+
+    The total is the sum over the shards. ``turns`` numbers the turns where the database has no
+    sequence.
+    """
+
+    __tablename__ = "batch_total"
+
+    shard: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    nbytes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    turns: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))

@@ -1,0 +1,138 @@
+"""Checks of what comes in, the same for every store and for the runner.
+
+A database may refuse a NUL, cut a long name or take NaN for NULL; checking here gives the same
+clear error on each, before anything is written. Every function returns the value to use.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Any, Final
+
+from batchmill.errors import InvalidInput
+from batchmill.records import JobStatus, TargetStatus
+
+ID_LENGTH: Final = 64
+NAME_LENGTH: Final = 255
+MAX_TIME: Final = 10**12
+"""Seconds either side of 1970: 30,000 years, and in milliseconds still a 64-bit integer."""
+MAX_COUNT: Final = 2**31 - 1
+MAX_BYTES: Final = 2**63 - 1
+
+
+def check_text(field: str, value: Any) -> str:
+    """A text that every database holds byte for byte: no NUL, no lone surrogate."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field}: must be text (str), not {type(value).__name__}")
+    if "\x00" in value:
+        raise InvalidInput(f"{field}: must not contain a NUL character; remove it")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(
+                f"{field}: must not contain a lone surrogate; decode the text properly"
+            ) from None
+    return str(value)
+
+
+def check_optional_text(field: str, value: Any) -> str | None:
+    """Like :func:`check_text`, or None."""
+    return None if value is None else check_text(field, value)
+
+
+def check_id(field: str, value: Any) -> str:
+    """An id: 1 to 64 characters."""
+    return _sized(field, check_text(field, value), ID_LENGTH, least=1)
+
+
+def check_name(field: str, value: Any, *, least: int = 0) -> str:
+    """A caller, class, key or queue: at most 255 characters."""
+    return _sized(field, check_text(field, value), NAME_LENGTH, least=least)
+
+
+def _sized(field: str, value: str, most: int, *, least: int) -> str:
+    if len(value) < least:
+        raise InvalidInput(f"{field}: must not be empty")
+    if len(value) > most:
+        raise InvalidInput(f"{field}: has {len(value)} characters; at most {most} are stored")
+    return value
+
+
+def check_time(field: str, value: Any) -> float:
+    """Unix seconds, int or float, as they are; see :func:`check_seconds` for the floored kind."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInput(f"{field}: must be unix seconds (int or float), not {_kind(value)}")
+    if not -MAX_TIME <= value <= MAX_TIME:  # also catches NaN and the infinities
+        raise InvalidInput(f"{field}: must be a finite time in unix seconds")
+    return value
+
+
+def check_seconds(field: str, value: Any) -> int:
+    """Unix seconds, floored, as they are compared and stored."""
+    return math.floor(check_time(field, value))
+
+
+def to_ms(seconds: float) -> int:
+    """Unix milliseconds of unix seconds, floored."""
+    return math.floor(seconds * 1000)
+
+
+def check_ttl(field: str, value: Any) -> int:
+    """A ``timedelta`` in whole seconds, a fraction rounded up; 0 is valid, less is not."""
+    if not isinstance(value, timedelta):
+        raise InvalidInput(f"{field}: must be a timedelta, not {_kind(value)}")
+    if value < timedelta(0):
+        raise InvalidInput(f"{field}: must not be negative")
+    return -(-value // timedelta(seconds=1))
+
+
+def check_duration(field: str, value: Any) -> float:
+    """Seconds, int or float, more than 0 and finite."""
+    seconds = check_time(field, value)
+    if seconds <= 0:
+        raise InvalidInput(f"{field}: must be more than 0 seconds")
+    return seconds
+
+
+def check_count(field: str, value: Any, *, least: int = 0, most: int = MAX_COUNT) -> int:
+    """A whole number between ``least`` and ``most``, both included."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(f"{field}: must be a whole number (int), not {_kind(value)}")
+    if not least <= value <= most:
+        raise InvalidInput(f"{field}: must be from {least} to {most}")
+    return int(value)
+
+
+def check_limit(field: str, value: Any) -> int | None:
+    """How many at the most: a whole number from 0, or None for no limit."""
+    return None if value is None else check_count(field, value)
+
+
+def check_max_bytes(field: str, value: Any) -> int:
+    """A byte budget: a whole number from 0."""
+    return check_count(field, value, most=MAX_BYTES)
+
+
+def check_job_status(field: str, value: Any) -> JobStatus:
+    """One of the six job statuses, as its enum or its text."""
+    return _member(field, value, JobStatus)
+
+
+def check_target_status(field: str, value: Any) -> TargetStatus:
+    """One of the four target statuses, as its enum or its text."""
+    return _member(field, value, TargetStatus)
+
+
+def _member(field: str, value: Any, kind: Any) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidInput(f"{field}: must be one of {', '.join(kind)}") from None
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    return type(value).__name__
