@@ -1,0 +1,1 @@
+"""The SQL store: the only part of batchmill that knows SQLAlchemy."""
