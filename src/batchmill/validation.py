@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from batchmill.errors import InvalidInput
 from batchmill.records import (
@@ -27,6 +27,8 @@ MAX_TIME: Final = 10**12
 """Seconds either side of 1970: 30,000 years, and in milliseconds still a 64-bit integer."""
 MAX_COUNT: Final = 2**31 - 1
 MAX_BYTES: Final = 2**63 - 1
+
+_Status = TypeVar("_Status", JobStatus, TargetStatus)
 
 
 def check_text(field: str, value: Any) -> str:
@@ -133,7 +135,7 @@ def check_target_status(field: str, value: Any) -> TargetStatus:
     return _member(field, value, TargetStatus)
 
 
-def _member(field: str, value: Any, kind: Any) -> Any:
+def _member(field: str, value: Any, kind: type[_Status]) -> _Status:
     try:
         return kind(value)
     except ValueError:
