@@ -217,6 +217,8 @@ def check_outcome(value: Any) -> Outcome:
         raise InvalidInput(f"outcome: must be an Outcome, not {_kind(value)}")
     if value.kind not in get_args(OutcomeKind):
         raise InvalidInput(f"outcome.kind: must be one of {', '.join(get_args(OutcomeKind))}")
+    if not isinstance(value.token, str):
+        raise InvalidInput(f"outcome.token: must be text (str), not {_kind(value.token)}")
     if value.ready_at is not None:
         check_time("outcome.ready_at", value.ready_at)
     return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from batchmill.testing.memory_jobs import MemoryJobs
 from batchmill.testing.memory_repository import MemoryRepository
 
@@ -13,3 +15,9 @@ class MemoryStore(MemoryRepository, MemoryJobs):
     sorted and bytes are summed anew each time. Safe to call from any thread; each call is atomic.
     ``clock`` is what ``now()`` answers, ``time.time`` unless given. ``within`` isn't supported.
     """
+
+
+if TYPE_CHECKING:
+    from batchmill.runner.protocol import JobStore
+
+    _fits: JobStore = MemoryStore()
