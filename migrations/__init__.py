@@ -1,0 +1,1 @@
+"""batchmill's Alembic environment, installed as ``batchmill.migrations``."""

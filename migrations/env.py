@@ -1,0 +1,62 @@
+"""What Alembic runs: the same options online and offline, in one transaction.
+
+``config.attributes["connection"]`` is used when ``batchmill.store.migrate`` gives one; otherwise
+(on the command line) the database is the one that ``BATCHMILL_DATABASE_URL`` names.
+"""
+
+from __future__ import annotations
+
+import os
+from logging.config import fileConfig
+
+from alembic import context
+from sqlalchemy import Connection
+
+from batchmill.store import migrate
+from batchmill.store.engine import create_store_engine, parse_url
+
+
+def address() -> str:
+    """The URL, which never passes through the configuration file: that would interpolate a %."""
+    given = context.config.attributes.get("url")
+    return given or os.environ.get("BATCHMILL_DATABASE_URL") or "sqlite:///batchmill.db"
+
+
+def run_offline() -> None:
+    """Write SQL instead of executing it."""
+    url = parse_url(address())
+    context.configure(
+        url=url, literal_binds=True, **migrate.environment_options(url.get_backend_name())
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def run_online() -> None:
+    """Execute on the connection that was given, or on one of our own under the database's lock."""
+    given = context.config.attributes.get("connection")
+    if given is not None:
+        run_on(given)
+        return
+    engine = create_store_engine(address())
+    try:
+        with migrate.locked(engine) as connection:
+            run_on(connection)
+    finally:
+        engine.dispose()
+
+
+def run_on(connection: Connection) -> None:
+    """Execute inside the transaction that the connection is already in; who began it ends it."""
+    context.configure(connection=connection, **migrate.environment_options(connection.dialect.name))
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+if context.config.cmd_opts is not None and context.config.config_file_name is not None:
+    fileConfig(context.config.config_file_name, disable_existing_loggers=False)
+
+if context.is_offline_mode():
+    run_offline()
+else:
+    run_online()
