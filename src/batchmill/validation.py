@@ -11,15 +11,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar, get_args
 
 from batchmill.errors import InvalidInput
-from batchmill.records import (
-    BatchJob,
-    BatchTarget,
-    JobStatus,
-    Limits,
-    Outcome,
-    OutcomeKind,
-    TargetStatus,
-)
+from batchmill.records import JobStatus, Outcome, OutcomeKind, TargetStatus
 
 ID_LENGTH: Final = 64
 NAME_LENGTH: Final = 255
@@ -146,69 +138,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     return type(value).__name__
-
-
-def check_job(value: Any) -> BatchJob:
-    """A job as a store keeps it: every field checked, times floored, statuses as enums."""
-    if not isinstance(value, BatchJob):
-        raise InvalidInput(f"job: must be a BatchJob, not {_kind(value)}")
-    return BatchJob(
-        id=check_id("job.id", value.id),
-        caller=check_name("job.caller", value.caller),
-        caller_class=check_name("job.caller_class", value.caller_class),
-        idem_key=check_name("job.idem_key", value.idem_key),
-        status=check_job_status("job.status", value.status),
-        error=check_text("job.error", value.error),
-        targets_total=check_count("job.targets_total", value.targets_total),
-        targets_done=check_count("job.targets_done", value.targets_done),
-        created_at=check_seconds("job.created_at", value.created_at),
-        lease=check_seconds("job.lease", value.lease),
-        nbytes=check_count("job.nbytes", value.nbytes, most=MAX_BYTES),
-    )
-
-
-def check_target(value: Any, job_id: str) -> BatchTarget:
-    """A target of this job as a store keeps it; its ``job_id`` may be left empty."""
-    if not isinstance(value, BatchTarget):
-        raise InvalidInput(f"target: must be a BatchTarget, not {_kind(value)}")
-    if value.job_id not in {"", job_id}:
-        raise InvalidInput("target.job_id: must be the job's own id, or empty")
-    return BatchTarget(
-        job_id=job_id,
-        idx=check_count("target.idx", value.idx),
-        url=check_text("target.url", value.url),
-        options=check_text("target.options", value.options),
-        status=check_target_status("target.status", value.status),
-        result=check_optional_text("target.result", value.result),
-        error=check_optional_text("target.error", value.error),
-        hint=check_optional_text("target.hint", value.hint),
-    )
-
-
-def check_submit(job: Any, targets: Any) -> tuple[BatchJob, list[BatchTarget]]:
-    """A job to be submitted: queued, its targets pending and numbered from 0 without a gap."""
-    checked_job = check_job(job)
-    checked = [check_target(target, checked_job.id) for target in targets]
-    if checked_job.status is not JobStatus.QUEUED:
-        raise InvalidInput("job.status: a job is submitted queued")
-    if checked_job.targets_total != len(checked):
-        raise InvalidInput("job.targets_total: must be the number of targets")
-    if [target.idx for target in checked] != list(range(len(checked))):
-        raise InvalidInput("target.idx: targets are numbered 0, 1, 2, … in order")
-    if any(target.status is not TargetStatus.PENDING for target in checked):
-        raise InvalidInput("target.status: targets are submitted pending")
-    return checked_job, checked
-
-
-def check_limits(value: Any) -> Limits:
-    """The caps of a submit, each at least 1."""
-    if not isinstance(value, Limits):
-        raise InvalidInput(f"limits: must be Limits, not {_kind(value)}")
-    return Limits(
-        check_count("limits.targets_per_job", value.targets_per_job, least=1),
-        check_count("limits.jobs_per_caller", value.jobs_per_caller, least=1),
-        check_count("limits.jobs_total", value.jobs_total, least=1),
-    )
 
 
 def check_outcome(value: Any) -> Outcome:

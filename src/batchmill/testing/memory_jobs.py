@@ -16,6 +16,7 @@ from batchmill.errors import (
     SubmitRejected,
     TooManyTargets,
 )
+from batchmill.record_checks import check_limits, check_submission
 from batchmill.records import (
     Admission,
     BatchJob,
@@ -28,18 +29,16 @@ from batchmill.records import (
     Released,
     Settled,
 )
-from batchmill.testing.memory_rotation import MemoryRotation, Report, hold_lapsed
+from batchmill.testing.memory_rotation import MemoryRotation, Report
 from batchmill.testing.memory_state import Turn
 from batchmill.validation import (
     check_count,
     check_duration,
     check_id,
-    check_limits,
     check_max_bytes,
     check_name,
     check_outcome,
     check_seconds,
-    check_submit,
     check_ttl,
     to_ms,
 )
@@ -66,7 +65,7 @@ class MemoryJobs(MemoryRotation):
         """
         if within is not None:
             raise InvalidInput("within: a MemoryStore has no transaction to join; leave it out")
-        job, new = check_submit(job, targets)
+        job, new = check_submission(job, targets)
         check_name("queue", queue, least=1)
         if home is not None:
             check_id("home", home)
@@ -173,11 +172,11 @@ class MemoryJobs(MemoryRotation):
         with self._lock:
             report = Report()
             lost = [
-                job_id
+                (turn.turn, job_id)
                 for job_id, turn in self._turns.items()
-                if self._home_lost(turn, to_ms(now), hold_ms) or hold_lapsed(turn, to_ms(now))
+                if self._is_lost(job_id, turn, to_ms(now), hold_ms)
             ]
-            for job_id in sorted(lost)[:limit]:
+            for _, job_id in sorted(lost)[:limit]:
                 self._release(job_id, report, now, hold_ms, max_attempts)
             return Released(report.put_back, report.stored, report.settled)
 

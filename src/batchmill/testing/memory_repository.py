@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,6 +14,7 @@ from batchmill.errors import (
     TargetExists,
     TargetNotFound,
 )
+from batchmill.record_checks import check_job, check_targets
 from batchmill.records import (
     BatchJob,
     BatchTarget,
@@ -26,14 +27,12 @@ from batchmill.testing.memory_state import MemoryState
 from batchmill.validation import (
     check_count,
     check_id,
-    check_job,
     check_job_status,
     check_limit,
     check_max_bytes,
     check_name,
     check_optional_text,
     check_seconds,
-    check_target,
     check_target_status,
     check_text,
     check_ttl,
@@ -82,19 +81,18 @@ class MemoryRepository(MemoryState):
         with self._lock:
             return self._count_live(caller)
 
-    def put_targets(self, job_id: str, targets: Iterable[BatchTarget]) -> None:
+    def put_targets(self, job_id: str, targets: Sequence[BatchTarget]) -> None:
         """Add targets, all or none; the job's counters grow by what they hold.
 
         Raises ``JobNotFound``, ``TargetExists``, and ``InvalidTransition`` for a submitted job.
         """
         check_id("job_id", job_id)
-        new = [check_target(target, job_id) for target in targets]
+        new = check_targets(job_id, targets)
         with self._lock:
             job = self._known(job_id)
             if job_id in self._turns:
                 raise InvalidTransition("a submitted job takes no more targets")
-            taken = Counter(target.idx for target in new) + Counter(self._targets[job_id])
-            if any(count > 1 for count in taken.values()):
+            if any(target.idx in self._targets[job_id] for target in new):
                 raise TargetExists("the job already has a target of this index")
             self._targets[job_id].update({target.idx: target for target in new})
             self._change_job(
@@ -114,8 +112,8 @@ class MemoryRepository(MemoryState):
     ) -> list[BatchTarget] | None:
         """The targets from index ``start`` on in order, None for an unknown job.
 
-        With ``max_bytes`` it stops before the target whose result would take the results over
-        it, but hands out at least one.
+        With results and ``max_bytes`` it stops before the target whose result would take the
+        results over it, but hands out at least one.
         """
         check_id("job_id", job_id)
         check_count("start", start)
@@ -127,9 +125,9 @@ class MemoryRepository(MemoryState):
                 return None
             rows = sorted(self._targets[job_id].values(), key=lambda target: target.idx)
         page = [target for target in rows if target.idx >= start][:limit]
-        if budget is not None:
-            page = _cut(page, budget)
-        return page if with_results else [replace(target, result=None) for target in page]
+        if not with_results:
+            return [replace(target, result=None) for target in page]
+        return page if budget is None else _cut(page, budget)
 
     def update_target(
         self,
@@ -161,7 +159,7 @@ class MemoryRepository(MemoryState):
             self._check_transition(old, new_status)
             new = replace(old, status=new_status, result=result, error=error, hint=hint)
             self._store_target(new, now=lease)
-            if job_id in self._turns and new_status.finished and self._jobs[job_id].status.live:
+            if new_status.finished and self._is_next(job_id, idx):
                 self._move_on(job_id, now=lease)
 
     def set_job_status(
@@ -296,6 +294,10 @@ class MemoryRepository(MemoryState):
         turn = self._turns.get(job_id)
         return turn is not None and turn.token is not None and turn.held_until > now_ms
 
+    def _is_next(self, job_id: str, idx: int) -> bool:
+        turn = self._turns.get(job_id)
+        return turn is not None and turn.next_idx == idx
+
     def _check_transition(self, old: BatchTarget, new: TargetStatus) -> None:
         """Finished stays finished, and a submitted job's targets are started by claims only."""
         if old.status.finished and not new.finished:
@@ -305,7 +307,7 @@ class MemoryRepository(MemoryState):
             return
         if new is TargetStatus.RUNNING:
             raise InvalidTransition("a submitted job's target is started by its runner only")
-        if turn.token is not None and turn.next_idx == old.idx:
+        if turn.token is not None and self._is_next(old.job_id, old.idx):
             raise InvalidTransition("the target is in flight; only its holder may store it")
 
 

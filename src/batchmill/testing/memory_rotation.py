@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field, replace
 
-from batchmill.errors import InvalidInput
+from batchmill.record_checks import storable
 from batchmill.records import (
     RUNNER_LOST,
     Claim,
@@ -15,7 +15,7 @@ from batchmill.records import (
     TargetStatus,
 )
 from batchmill.testing.memory_state import MemoryState, Turn
-from batchmill.validation import check_optional_text, check_seconds, to_ms
+from batchmill.validation import check_seconds, to_ms
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class MemoryRotation(MemoryState):
         elif outcome.kind in {"done", "failed"}:
             self._store_outcome(turn, outcome, report, now)
         elif outcome.kind == "fail_job" and self._lives(outcome.job_id):
-            error = _storable(outcome).error or ""
+            error = storable(outcome).error or ""
             report.settle(self._fail_job(outcome.job_id, error, now))
         elif outcome.kind == "later" and self._lives(outcome.job_id):
             ready_at = to_ms(now if outcome.ready_at is None else outcome.ready_at)
@@ -56,11 +56,11 @@ class MemoryRotation(MemoryState):
 
     def _store_outcome(self, turn: Turn, outcome: Outcome, report: Report, now: float) -> None:
         """Store a done or failed target; a text that no store can hold makes it a failed one."""
-        storable = _storable(outcome)
-        if storable is not outcome:
+        to_store = storable(outcome)
+        if to_store is not outcome:
             report.unstorable.append(outcome.token)
         report.stored.append(outcome.token)
-        report.settle(self._store_held(turn, storable, now))
+        report.settle(self._store_held(turn, to_store, now))
 
     def _store_held(self, turn: Turn, outcome: Outcome, now: float) -> Settled | None:
         """Store the target in flight and free its turn; the job's end, if that was its last."""
@@ -146,6 +146,12 @@ class MemoryRotation(MemoryState):
             failure = Outcome(*lost, token, "failed", error=RUNNER_LOST)
             report.settle(self._store_held(turn, failure, now))
 
+    def _is_lost(self, job_id: str, turn: Turn, now_ms: int, hold_ms: int) -> bool:
+        """A hold that lapsed, or a home that is gone; a home that is seen keeps its live jobs."""
+        lapsed = turn.token is not None and turn.held_until <= now_ms
+        left_to_home = turn.home is not None and self._lives(job_id)
+        return (lapsed and not left_to_home) or self._home_lost(turn, now_ms, hold_ms)
+
     def _home_lost(self, turn: Turn, now_ms: int, hold_ms: int) -> bool:
         """True when the only runner that may take it hasn't been seen for too long, or has left."""
         if turn.home is None:
@@ -164,19 +170,3 @@ class MemoryRotation(MemoryState):
 
     def _lives(self, job_id: str) -> bool:
         return self._jobs[job_id].status.live
-
-
-def hold_lapsed(turn: Turn, now_ms: int) -> bool:
-    """True when its target is in flight and whoever holds it has not renewed the hold."""
-    return turn.token is not None and turn.held_until <= now_ms
-
-
-def _storable(outcome: Outcome) -> Outcome:
-    """The outcome itself, or a failed one that says which of its texts can't be stored."""
-    try:
-        check_optional_text("result", outcome.result)
-        check_optional_text("error", outcome.error)
-        check_optional_text("hint", outcome.hint)
-    except InvalidInput as unstorable:
-        return replace(outcome, kind="failed", result=None, error=str(unstorable), hint=None)
-    return outcome

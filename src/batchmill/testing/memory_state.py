@@ -96,16 +96,15 @@ class MemoryState:
         return self._last_turn
 
     def _move_on(self, job_id: str, *, now: int) -> Settled | None:
-        """After a target was stored: the job's next turn, or its end after the last target."""
+        """After its next target was stored: a live job's next turn, or its end after the last."""
         targets = self._targets[job_id].values()
         unfinished = [target.idx for target in targets if not target.status.finished]
         if not unfinished:
             failed = sum(target.status is TargetStatus.FAILED for target in targets)
             return self._end(job_id, status_of_finished(len(targets), failed), now=now)
         turn = self._turns[job_id]
-        turn.turn = self._fresh_turn()
-        if turn.next_idx != min(unfinished):
-            turn.next_idx, turn.ready_at, turn.busy_since = min(unfinished), 0, None
+        turn.turn, turn.next_idx = self._fresh_turn(), min(unfinished)
+        turn.ready_at, turn.busy_since = 0, None
         return None
 
     def _end(self, job_id: str, status: JobStatus, *, now: int, error: str = "") -> Settled:
