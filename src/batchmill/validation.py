@@ -138,16 +138,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     return type(value).__name__
-
-
-def check_outcome(value: Any) -> Outcome:
-    """An outcome whose kind and time can be used; its texts are the store's to judge."""
-    if not isinstance(value, Outcome):
-        raise InvalidInput(f"outcome: must be an Outcome, not {_kind(value)}")
-    if value.kind not in get_args(OutcomeKind):
-        raise InvalidInput(f"outcome.kind: must be one of {', '.join(get_args(OutcomeKind))}")
-    if not isinstance(value.token, str):
-        raise InvalidInput(f"outcome.token: must be text (str), not {_kind(value.token)}")
-    if value.ready_at is not None:
-        check_time("outcome.ready_at", value.ready_at)
-    return value

@@ -16,7 +16,7 @@ from batchmill.errors import (
     SubmitRejected,
     TooManyTargets,
 )
-from batchmill.record_checks import check_limits, check_submission
+from batchmill.record_checks import check_limits, check_outcome, check_submission
 from batchmill.records import (
     Admission,
     BatchJob,
@@ -37,7 +37,6 @@ from batchmill.validation import (
     check_id,
     check_max_bytes,
     check_name,
-    check_outcome,
     check_seconds,
     check_ttl,
     to_ms,
@@ -115,7 +114,7 @@ class MemoryJobs(MemoryRotation):
         with self._lock:
             report = Report()
             for outcome in checked:
-                self._take_outcome(outcome, report, now)
+                self._take_outcome(outcome, report, runner_id, queue, now)
             if report.stored:
                 settled_here = frozenset(settled.job_id for settled in report.settled)
                 self._evict(max_bytes, limit=None, keep=settled_here)

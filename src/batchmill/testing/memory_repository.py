@@ -14,7 +14,7 @@ from batchmill.errors import (
     TargetExists,
     TargetNotFound,
 )
-from batchmill.record_checks import check_job, check_targets
+from batchmill.record_checks import check_job, check_targets, check_written
 from batchmill.records import (
     BatchJob,
     BatchTarget,
@@ -31,7 +31,6 @@ from batchmill.validation import (
     check_limit,
     check_max_bytes,
     check_name,
-    check_optional_text,
     check_seconds,
     check_target_status,
     check_text,
@@ -149,9 +148,7 @@ class MemoryRepository(MemoryState):
         check_id("job_id", job_id)
         check_count("idx", idx)
         lease, new_status = check_seconds("now", now), check_target_status("status", status)
-        check_optional_text("result", result)
-        check_optional_text("error", error)
-        check_optional_text("hint", hint)
+        check_written(new_status, result, error, hint)
         with self._lock:
             old = self._targets.get(job_id, {}).get(idx)
             if old is None:

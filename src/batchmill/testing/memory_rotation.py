@@ -37,10 +37,13 @@ class Report:
 class MemoryRotation(MemoryState):
     """Steps of an exchange and of a release; like all steps they expect lock and checks."""
 
-    def _take_outcome(self, outcome: Outcome, report: Report, now: float) -> None:
+    def _take_outcome(
+        self, outcome: Outcome, report: Report, runner_id: str, queue: str, now: float
+    ) -> None:
         """One outcome, behind its fence: without the current token it changes nothing."""
         turn = self._turns.get(outcome.job_id)
-        if turn is None or (turn.next_idx, turn.token) != (outcome.idx, outcome.token):
+        fence = (outcome.idx, outcome.token, runner_id, queue)
+        if turn is None or (turn.next_idx, turn.token, turn.holder, turn.queue) != fence:
             report.refused.append(outcome.token)
         elif outcome.kind in {"done", "failed"}:
             self._store_outcome(turn, outcome, report, now)

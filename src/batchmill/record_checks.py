@@ -1,0 +1,153 @@
+"""Checks of whole records that come in, the same for every store; see :mod:`batchmill.validation`.
+
+Each function returns the record to store, with texts and statuses in their own types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, get_args
+
+from batchmill.errors import InvalidInput, TargetExists
+from batchmill.records import (
+    BatchJob,
+    BatchTarget,
+    JobStatus,
+    Limits,
+    Outcome,
+    OutcomeKind,
+    TargetStatus,
+)
+from batchmill.validation import (
+    MAX_BYTES,
+    check_count,
+    check_id,
+    check_job_status,
+    check_name,
+    check_optional_text,
+    check_seconds,
+    check_target_status,
+    check_text,
+    check_time,
+)
+
+
+def check_job(job: Any) -> BatchJob:
+    """A job that can be stored as it is, its times floored."""
+    if not isinstance(job, BatchJob):
+        raise InvalidInput(f"job: must be a BatchJob, not {type(job).__name__}")
+    return BatchJob(
+        id=check_id("job.id", job.id),
+        caller=check_name("job.caller", job.caller),
+        caller_class=check_name("job.caller_class", job.caller_class),
+        idem_key=check_name("job.idem_key", job.idem_key),
+        status=check_job_status("job.status", job.status),
+        error=check_text("job.error", job.error),
+        targets_total=check_count("job.targets_total", job.targets_total),
+        targets_done=check_count("job.targets_done", job.targets_done),
+        created_at=check_seconds("job.created_at", job.created_at),
+        lease=check_seconds("job.lease", job.lease),
+        nbytes=check_count("job.nbytes", job.nbytes, most=MAX_BYTES),
+    )
+
+
+def check_target(job_id: str, target: Any) -> BatchTarget:
+    """A target of this job that can be stored as it is; its own ``job_id`` may be empty."""
+    if not isinstance(target, BatchTarget):
+        raise InvalidInput(f"targets: must be BatchTarget, not {type(target).__name__}")
+    if target.job_id not in ("", job_id):
+        raise InvalidInput("target.job_id: names another job; leave it empty or give this job's")
+    return BatchTarget(
+        job_id,
+        check_count("target.idx", target.idx),
+        check_text("target.url", target.url),
+        check_text("target.options", target.options),
+        check_target_status("target.status", target.status),
+        check_optional_text("target.result", target.result),
+        check_optional_text("target.error", target.error),
+        check_optional_text("target.hint", target.hint),
+    )
+
+
+def check_targets(job_id: str, targets: Any) -> list[BatchTarget]:
+    """Targets of one job, each index once; raises ``TargetExists`` for an index given twice."""
+    if isinstance(targets, str | bytes) or not isinstance(targets, Iterable):
+        raise InvalidInput(f"targets: must be a list of BatchTarget, not {type(targets).__name__}")
+    checked = [check_target(job_id, target) for target in targets]
+    if len({target.idx for target in checked}) < len(checked):
+        raise TargetExists("targets: the same index is given twice")
+    return checked
+
+
+def check_submission(job: Any, targets: Any) -> tuple[BatchJob, list[BatchTarget]]:
+    """A new job with its targets, as a submit stores them: nothing started, nothing counted."""
+    new = check_job(job)
+    checked = check_targets(new.id, targets)
+    if (new.status, new.error, new.targets_done, new.nbytes) != (JobStatus.QUEUED, "", 0, 0):
+        raise InvalidInput("job: must be queued, with no error, nothing done and no bytes")
+    if new.targets_total != len(checked):
+        raise InvalidInput("job.targets_total: must be the number of targets")
+    for idx, target in enumerate(checked):
+        if target.idx != idx:
+            raise InvalidInput("target.idx: must count up from 0 in the order given")
+        if target != BatchTarget(new.id, idx, target.url, target.options):
+            raise InvalidInput("target: must be pending, with no result, error or hint")
+    return new, checked
+
+
+def check_written(
+    status: TargetStatus, result: Any, error: Any, hint: Any
+) -> tuple[str | None, str | None, str | None]:
+    """The texts of a target written by hand: an unfinished one has none (spec/seed-000, Schema)."""
+    texts = (
+        check_optional_text("result", result),
+        check_optional_text("error", error),
+        check_optional_text("hint", hint),
+    )
+    if not status.finished and texts != (None, None, None):
+        raise InvalidInput("status: only a done or failed target has a result, an error or a hint")
+    return texts
+
+
+def check_limits(limits: Any) -> Limits:
+    """Caps of at least 1 each."""
+    if not isinstance(limits, Limits):
+        raise InvalidInput(f"limits: must be Limits, not {type(limits).__name__}")
+    for name in ("targets_per_job", "jobs_per_caller", "jobs_total"):
+        check_count(f"limits.{name}", getattr(limits, name), least=1)
+    return limits
+
+
+def check_outcome(outcome: Any) -> Outcome:
+    """An outcome whose kind and time can be used; its texts are judged by :func:`storable`."""
+    if not isinstance(outcome, Outcome):
+        raise InvalidInput(f"outcome: must be an Outcome, not {type(outcome).__name__}")
+    if outcome.kind not in get_args(OutcomeKind):
+        raise InvalidInput(f"outcome.kind: must be one of {', '.join(get_args(OutcomeKind))}")
+    if not isinstance(outcome.token, str):
+        raise InvalidInput(f"outcome.token: must be text (str), not {type(outcome.token).__name__}")
+    if outcome.ready_at is not None:
+        check_time("outcome.ready_at", outcome.ready_at)
+    return outcome
+
+
+def storable(outcome: Outcome) -> Outcome:
+    """The outcome, or the failure to store in its place when a text of it can't be stored.
+
+    One bad text must not keep the rest of a set from being stored (cases.md 22).
+    """
+    try:
+        check_optional_text("result", outcome.result)
+        check_optional_text("error", outcome.error)
+        check_optional_text("hint", outcome.hint)
+    except InvalidInput as error:
+        return unstorable(outcome, str(error))
+    return outcome
+
+
+def unstorable(outcome: Outcome, why: str) -> Outcome:
+    """What is stored for an outcome that can't be stored itself."""
+    kind: OutcomeKind = "fail_job" if outcome.kind == "fail_job" else "failed"
+    text = f"the outcome can't be stored: {why}"
+    return replace(outcome, kind=kind, result=None, error=text, hint=None)
