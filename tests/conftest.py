@@ -1,0 +1,30 @@
+"""What every test gets: a database file of its own, and the check that no thread is left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LEAVE_WITHIN = 5.0
+"""Seconds that a thread may take to end after its test."""
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """The URL of a SQLite file that doesn't exist yet."""
+    return f"sqlite:///{tmp_path / 'batchmill.db'}"
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + LEAVE_WITHIN
+    for thread in set(threading.enumerate()) - before:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    left = [thread.name for thread in set(threading.enumerate()) - before if thread.is_alive()]
+    assert not left, f"threads left alive: {left}"
