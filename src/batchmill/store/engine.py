@@ -1,0 +1,161 @@
+"""Engines that suit a store: what SQLite needs set on each connection, and on its pool.
+
+An engine that the application made itself works too and is left as it is; what it may not be is
+checked by :func:`check_engine`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+import weakref
+from typing import Any, Final, Literal
+
+from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from batchmill.errors import InvalidInput
+
+Durability = Literal["full", "normal"]
+
+BUSY_TIMEOUT: Final = 30.0
+"""Seconds that a connection waits for another writer before it reports a busy database."""
+
+_SYNCHRONOUS: Final[dict[str, str]] = {"full": "FULL", "normal": "NORMAL"}
+_DRIVERS: Final = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql"}
+
+
+def create_store_engine(
+    url: str | URL, *, durability: Durability = "full", **engine_kwargs: Any
+) -> Engine:
+    """An engine for a store; ``engine_kwargs`` go to SQLAlchemy's ``create_engine``.
+
+    On SQLite every connection gets WAL, a busy timeout of 30 s (``connect_args={"timeout": …}``
+    changes it) and foreign keys. ``durability="full"``: what was acknowledged survives a power
+    cut; ``"normal"``: it survives the end of the process, and the last commits may be lost with
+    the power. A database in memory gets one connection, handed to one thread at a time. After a
+    fork the child starts with an empty pool. Bare ``postgresql://`` and ``mariadb://`` URLs mean
+    psycopg 3 and PyMySQL. Raises ``InvalidInput``.
+    """
+    if durability not in _SYNCHRONOUS:
+        raise InvalidInput("durability: must be 'full' or 'normal'")
+    address = parse_url(url)
+    if address.get_backend_name() == "sqlite":
+        engine = _sqlite_engine(address, durability, engine_kwargs)
+    else:
+        engine = create_engine(address, **engine_kwargs)
+    _forget_after_fork(engine)
+    return engine
+
+
+def parse_url(url: str | URL) -> URL:
+    """The URL with our default driver; raises ``InvalidInput``, never showing the URL."""
+    try:
+        address = make_url(url)
+    except (ArgumentError, TypeError, ValueError):
+        raise InvalidInput("url: is not a database URL; write it like sqlite:///file.db") from None
+    driver = _DRIVERS.get(address.drivername)
+    return address.set(drivername=driver) if driver else address
+
+
+def in_memory(address: URL) -> bool:
+    """True when a SQLite URL names no file."""
+    database = address.database or ""
+    return (
+        database in ("", ":memory:")
+        or "mode=memory" in database
+        or ":memory:" in database
+        or address.query.get("mode") == "memory"
+    )
+
+
+def check_engine(engine: Engine) -> None:
+    """Refuse pools under which one connection would serve two threads, or each its own memory."""
+    pool = engine.pool
+    if isinstance(pool, StaticPool):
+        raise InvalidInput(
+            "engine: StaticPool shares one connection between threads; use create_store_engine"
+        )
+    if engine.url.get_backend_name() != "sqlite" or not in_memory(engine.url):
+        return
+    if not (isinstance(pool, QueuePool) and pool.size() == 1 and pool._max_overflow == 0):
+        raise InvalidInput(
+            f"engine: {type(pool).__name__} on a database in memory gives each connection a "
+            "database of its own; use create_store_engine, or a QueuePool of size 1"
+        )
+
+
+def _sqlite_engine(address: URL, durability: str, engine_kwargs: dict[str, Any]) -> Engine:
+    options = dict(engine_kwargs)
+    if in_memory(address):
+        options = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0} | options
+        options.setdefault("pool_timeout", BUSY_TIMEOUT)
+    connect_args = {"timeout": BUSY_TIMEOUT} | dict(options.pop("connect_args", {}))
+    if in_memory(address):
+        connect_args.setdefault("check_same_thread", False)
+    engine = create_engine(address, connect_args=connect_args, **options)
+    check_engine(engine)
+    level, patience = _SYNCHRONOUS[durability], float(connect_args["timeout"])
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        _prepare_connection(connection, level, patience)
+
+    return engine
+
+
+def _prepare_connection(connection: Any, level: str, patience: float) -> None:
+    """Set up one SQLite connection, whatever its own mode of transactions is."""
+    cursor = connection.cursor()
+    try:
+        _switch_to_wal(cursor, time.monotonic() + patience)
+        cursor.execute(f"PRAGMA synchronous = {level}")
+        cursor.execute("PRAGMA foreign_keys = ON")
+    finally:
+        cursor.close()
+
+
+def _switch_to_wal(cursor: Any, deadline: float) -> None:
+    """Switch the file to WAL; SQLite's busy timeout does not cover this one (cases.md 14)."""
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            cursor.fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() >= deadline:
+                raise
+        time.sleep(random.uniform(0.005, 0.05))
+
+
+def _forget_after_fork(engine: Engine) -> None:
+    """Give a forked child a pool of its own: sockets and files must not be shared (cases.md S3).
+
+    The parent's connections are kept from being closed in the child, where closing them could
+    disturb the parent.
+    """
+    reference = weakref.ref(engine)
+    kept: list[Any] = []
+
+    def in_child() -> None:
+        inherited = reference()
+        if inherited is not None:
+            kept.append(inherited.pool)
+            inherited.dispose(close=False)
+
+    os.register_at_fork(after_in_child=in_child)
+
+
+__all__ = [
+    "BUSY_TIMEOUT",
+    "Durability",
+    "check_engine",
+    "create_store_engine",
+    "in_memory",
+    "parse_url",
+]

@@ -1,0 +1,96 @@
+"""From a driver's error to one of our own, without SQL, parameters or a URL in its text."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy import exc
+
+from batchmill.errors import (
+    NotMigrated,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+)
+
+_BUSY: Final = "the database is locked by another writer; try again"
+_FULL: Final = "the database has no room left; free disk space, sweep or evict"
+_READ_ONLY: Final = "the database can't be written to; check the file's and folder's permissions"
+_GONE: Final = "the database can't be opened or read; check that it is there and reachable"
+_NOT_OURS: Final = "this is not a database that batchmill can read; check the file"
+_NO_TABLES: Final = (
+    "batchmill's tables are missing or of another version; run batchmill.store.migrate.upgrade"
+)
+_TOO_BIG: Final = "a value is larger than the database takes"
+_BROKEN_RULE: Final = "the database refused a row that breaks one of its constraints"
+_OTHER: Final = "the database reported an error"
+
+# By the primary result code, the low byte of SQLite's extended one (sqlite.org/rescode.html).
+_BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
+    sqlite3.SQLITE_BUSY: (StoreBusy, _BUSY),
+    sqlite3.SQLITE_LOCKED: (StoreBusy, _BUSY),
+    sqlite3.SQLITE_FULL: (StoreFull, _FULL),
+    sqlite3.SQLITE_READONLY: (StoreUnavailable, _READ_ONLY),
+    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, _GONE),
+    sqlite3.SQLITE_IOERR: (StoreUnavailable, _GONE),
+    sqlite3.SQLITE_CORRUPT: (StoreUnavailable, _NOT_OURS),
+    sqlite3.SQLITE_NOTADB: (StoreUnavailable, _NOT_OURS),
+    sqlite3.SQLITE_TOOBIG: (StoreError, _TOO_BIG),
+    sqlite3.SQLITE_CONSTRAINT: (StoreError, _BROKEN_RULE),
+}
+
+
+def translate(error: BaseException) -> StoreError:
+    """The error of our tree for what SQLAlchemy or the driver raised; see ``driver_error``."""
+    if isinstance(error, exc.TimeoutError):
+        return StoreBusy("no database connection became free in time; enlarge the pool")
+    driver = driver_error(error)
+    code = getattr(driver, "sqlite_errorcode", None)
+    if isinstance(code, int) and code & 0xFF in _BY_CODE:
+        kind, text = _BY_CODE[code & 0xFF]
+        return kind(text)
+    if _lacks_tables(driver):
+        return NotMigrated(_NO_TABLES)
+    if isinstance(driver, sqlite3.DataError | OverflowError):
+        return StoreError(_TOO_BIG)
+    return StoreError(_OTHER)
+
+
+def driver_error(error: BaseException) -> BaseException:
+    """What the driver itself raised: SQLAlchemy's wrapper holds the SQL and its parameters."""
+    if isinstance(error, exc.StatementError) and error.orig is not None:
+        return error.orig
+    return error
+
+
+def _lacks_tables(driver: BaseException) -> bool:
+    text = str(driver)
+    return text.startswith(("no such table: batch_", "no such column: batch_"))
+
+
+PASSING: Final = (StoreBusy, StoreUnavailable, StoreFull)
+"""Errors that are not about the values: what failed with one may well succeed a little later."""
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn database errors inside the block into ours, with the driver's as ``__cause__``.
+
+    The wrapper's error is dropped, not chained: its text would show up in a traceback.
+    """
+    caught: BaseException | None = None
+    try:
+        yield
+    except (exc.SQLAlchemyError, sqlite3.Error, OverflowError) as error:
+        caught = error
+    if caught is not None:
+        raise translate(caught) from _bare(driver_error(caught))
+
+
+def _bare(driver: BaseException) -> BaseException:
+    driver.__context__ = None
+    return driver

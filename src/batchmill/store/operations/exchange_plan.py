@@ -1,0 +1,243 @@
+"""What one exchange will write, decided from what was read under the lock: no I/O in here."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from batchmill.record_checks import storable
+from batchmill.records import (
+    Claim,
+    JobStatus,
+    Outcome,
+    Settled,
+    TargetStatus,
+    status_of_finished,
+    stored_bytes,
+)
+from batchmill.validation import to_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a runner asks for besides handing over outcomes; ``now`` is in whole seconds."""
+
+    runner_id: str
+    queue: str
+    want: int
+    shared: bool
+    now: int
+    now_ms: int
+    hold_for_ms: int
+    max_bytes: int
+
+
+class HeldTurn(NamedTuple):
+    """A row of ``statements.turns.held_turns``.
+
+    ``following`` is the target after the one in flight, with ``url``, ``options`` and
+    ``attempt``; all four are None when that was the last.
+    """
+
+    job_id: str
+    token: str
+    next_idx: int
+    targets_failed: int
+    busy_since: int | None
+    status: str
+    targets_total: int
+    created_at: int
+    following: int | None
+    caller: str
+    caller_class: str
+    url: str
+    options: str
+    attempt: int
+
+    @property
+    def ended(self) -> bool:
+        """The job was cancelled, or given a terminal status, while this target was in flight."""
+        return JobStatus(self.status).terminal
+
+
+class OpenTurn(NamedTuple):
+    """A row of ``statements.turns.claimable_turns``."""
+
+    job_id: str
+    next_idx: int
+    targets_failed: int
+    busy_since: int | None
+    caller: str
+    caller_class: str
+    url: str
+    options: str
+    attempt: int
+
+
+@dataclass(slots=True)
+class JobChange:
+    """What is added to a job's counters, its status, and its error (None: as it is)."""
+
+    status: str
+    error: str | None = None
+    done: int = 0
+    nbytes: int = 0
+
+
+@dataclass(slots=True)
+class Plan:
+    """The writes, a list a statement, and the answer."""
+
+    ask: Ask
+    targets: list[Mapping[str, Any]] = field(default_factory=list)
+    back: list[dict[str, Any]] = field(default_factory=list)
+    """Turns that get a fresh number, in this order; held again where they are claimed at once."""
+    taken: list[Mapping[str, Any]] = field(default_factory=list)
+    jobs: dict[str, JobChange] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    stored: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    unstorable: list[str] = field(default_factory=list)
+    settled: list[Settled] = field(default_factory=list)
+    _again: list[tuple[HeldTurn, dict[str, Any]]] = field(default_factory=list)
+
+    def take(self, outcome: Outcome, turn: HeldTurn | None) -> None:
+        """Decide one outcome; ``turn`` is the one that has its token, None when none has."""
+        if turn is None or (turn.job_id, turn.next_idx) != (outcome.job_id, outcome.idx):
+            self.refused.append(outcome.token)
+            return
+        if outcome.kind in ("done", "failed"):
+            self._store(outcome, turn)
+        else:
+            self._put_back(outcome, turn)
+
+    def claim_open(self, turns: Sequence[OpenTurn]) -> None:
+        """Claim turns that nobody holds, in the order given."""
+        for turn in turns:
+            hold = self._new_hold()
+            self.taken.append({"of_job": turn.job_id, **hold})
+            self._start(turn, turn.next_idx, turn.busy_since, hold["token"])
+
+    def claim_again(self) -> None:
+        """Claim the next targets of the jobs stored here, while slots are left.
+
+        They come after every open turn, since their numbers are the freshest.
+        """
+        for was, turn in self._again[: self.ask.want - len(self.claims)]:
+            turn.update(self._new_hold())
+            self._start(was, turn["next_idx"], None, turn["token"])
+
+    def _store(self, brought: Outcome, turn: HeldTurn) -> None:
+        outcome = storable(brought)
+        if outcome is not brought:
+            self.unstorable.append(outcome.token)
+        status = TargetStatus(outcome.kind)
+        nbytes = stored_bytes(outcome.result)
+        self._write_target(
+            turn.job_id, turn.next_idx, status, 0, outcome.result, outcome.error, outcome.hint
+        )
+        self.stored.append(outcome.token)
+        change = self._change(turn.job_id, turn.status)
+        change.done, change.nbytes = 1, nbytes
+        failed = turn.targets_failed + (status is TargetStatus.FAILED)
+        if turn.ended:
+            self.gone.append(turn.job_id)
+        elif turn.following is None:
+            self.gone.append(turn.job_id)
+            self._settle(turn, status_of_finished(turn.targets_total, failed), "")
+        else:
+            self._again.append((turn, self._to_the_back(turn, turn.following, failed, 0, None)))
+
+    def _put_back(self, outcome: Outcome, turn: HeldTurn) -> None:
+        self._write_target(turn.job_id, turn.next_idx, TargetStatus.PENDING, 0)
+        self._change(turn.job_id, turn.status)
+        if turn.ended:
+            self.gone.append(turn.job_id)
+        elif outcome.kind == "fail_job":
+            self.gone.append(turn.job_id)
+            self._settle(turn, JobStatus.FAILED, storable(outcome).error or "")
+        else:
+            ready_at, busy_since = 0, turn.busy_since
+            if outcome.kind == "later":
+                ready_at = self.ask.now_ms
+                if outcome.ready_at is not None:
+                    ready_at = to_ms(outcome.ready_at)
+                busy_since = self.ask.now_ms if busy_since is None else busy_since
+            self._to_the_back(turn, turn.next_idx, turn.targets_failed, ready_at, busy_since)
+
+    def _settle(self, turn: HeldTurn, status: JobStatus, error: str) -> None:
+        change = self._change(turn.job_id, turn.status)
+        change.status, change.error = status.value, error
+        self.settled.append(Settled(turn.job_id, status, turn.created_at))
+
+    def _to_the_back(
+        self, turn: HeldTurn, next_idx: int, failed: int, ready_at: int, busy_since: int | None
+    ) -> dict[str, Any]:
+        fresh: dict[str, Any] = {
+            "of_job": turn.job_id,
+            "old_token": turn.token,
+            "next_idx": next_idx,
+            "targets_failed": failed,
+            "ready_at": ready_at,
+            "busy_since": busy_since,
+            "holder": None,
+            "token": None,
+            "held_until": None,
+        }
+        self.back.append(fresh)
+        return fresh
+
+    def _new_hold(self) -> dict[str, Any]:
+        ask = self.ask
+        held_until = ask.now_ms + ask.hold_for_ms
+        return {"holder": ask.runner_id, "token": secrets.token_hex(16), "held_until": held_until}
+
+    def _start(
+        self, turn: HeldTurn | OpenTurn, idx: int, busy_since: int | None, token: str
+    ) -> None:
+        self._write_target(turn.job_id, idx, TargetStatus.RUNNING, 1)
+        self._change(turn.job_id, "").status = JobStatus.RUNNING.value
+        since = None if busy_since is None else busy_since / 1000
+        self.claims.append(
+            Claim(
+                turn.job_id,
+                idx,
+                token,
+                turn.attempt + 1,
+                since,
+                turn.caller,
+                turn.caller_class,
+                turn.url,
+                turn.options,
+            )
+        )
+
+    def _change(self, job_id: str, status: str) -> JobChange:
+        return self.jobs.setdefault(job_id, JobChange(status))
+
+    def _write_target(
+        self,
+        job_id: str,
+        idx: int,
+        status: TargetStatus,
+        started: int,
+        result: str | None = None,
+        error: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.targets.append(
+            {
+                "of_job": job_id,
+                "at_idx": idx,
+                "status": status.value,
+                "error": error,
+                "hint": hint,
+                "started": started,
+                "losses": 0,
+                "nbytes": stored_bytes(result),
+                "result": result,
+            }
+        )

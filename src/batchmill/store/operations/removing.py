@@ -1,0 +1,102 @@
+"""Deleting whole jobs: by time, by bytes, by id; each call one short step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+
+from batchmill.store.operations.common import add_to_total, listed
+from batchmill.store.statements import jobs, targets, totals, turns
+from batchmill.store.transactions import Tx
+
+STEP_JOBS: Final = 25
+"""Jobs that one transaction deletes at the most, so that no writer waits long for it."""
+STEP_TARGETS: Final = 1000
+"""Targets that one transaction deletes at the most, but for a single larger job."""
+
+
+class _Doomed(NamedTuple):
+    """A job to delete."""
+
+    job_id: str
+    targets: int
+    nbytes: int
+
+
+class Step(NamedTuple):
+    """What one step deleted, and whether another may find more."""
+
+    removed: int
+    more: bool
+
+
+def sweep_step(tx: Tx, expired: int, now_ms: int, limit: int | None) -> Step:
+    """Delete some of the jobs whose lease is ``expired`` or older."""
+    most = _most(limit)
+    found = tx.rows(jobs.expired_jobs, expired=expired, now_ms=now_ms, limit=most)
+    chosen = _within_step([_Doomed(*row) for row in found])
+    _remove(tx, chosen)
+    return Step(len(chosen), bool(chosen))
+
+
+def evict_step(tx: Tx, max_bytes: int, spared: Collection[str], limit: int | None) -> Step:
+    """Delete some of the finished jobs, oldest lease first, until the total fits."""
+    total = total_bytes(tx)
+    if total <= max_bytes:
+        return Step(0, False)
+    found = tx.rows(jobs.evictable_jobs, spared=listed(spared), limit=_most(limit))
+    chosen = _within_step(_until_it_fits([_Doomed(*row) for row in found], total - max_bytes))
+    _remove(tx, chosen)
+    left = total - sum(job.nbytes for job in chosen)
+    return Step(len(chosen), bool(chosen) and left > max_bytes)
+
+
+def delete_job(tx: Tx, job_id: str) -> bool:
+    """Delete one job, whatever its status."""
+    nbytes = tx.value(jobs.bytes_of_job, job_id=job_id)
+    if nbytes is None:
+        return False
+    _remove(tx, [_Doomed(job_id, 0, nbytes)])
+    return True
+
+
+def total_bytes(tx: Tx) -> int:
+    """The kept byte total."""
+    return int(tx.value(totals.total_bytes))
+
+
+def _most(limit: int | None) -> int:
+    return STEP_JOBS if limit is None else min(limit, STEP_JOBS)
+
+
+def _until_it_fits(candidates: Sequence[_Doomed], excess: int) -> list[_Doomed]:
+    chosen = []
+    for job in candidates:
+        if excess <= 0:
+            break
+        chosen.append(job)
+        excess -= job.nbytes
+    return chosen
+
+
+def _within_step(candidates: Sequence[_Doomed]) -> list[_Doomed]:
+    """The first of the candidates whose targets one step may delete, one job at the least."""
+    size = 0
+    for position, job in enumerate(candidates):
+        size += job.targets
+        if size > STEP_TARGETS and position:
+            return list(candidates[:position])
+    return list(candidates)
+
+
+def _remove(tx: Tx, chosen: Sequence[_Doomed]) -> None:
+    """Delete rows of every table in so many words: a connection may have foreign keys off."""
+    if not chosen:
+        return
+    job_ids = listed(job.job_id for job in chosen)
+    tx.run(targets.delete_targets, job_ids=job_ids)
+    tx.run(turns.delete_turns, job_ids=job_ids)
+    tx.run(jobs.delete_jobs, job_ids=job_ids)
+    freed = sum(job.nbytes for job in chosen)
+    if freed:
+        add_to_total(tx, nbytes=-freed)

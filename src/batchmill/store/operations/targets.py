@@ -1,0 +1,173 @@
+"""Targets: store, read page by page, write one by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from batchmill.errors import InvalidTransition, TargetExists, TargetNotFound
+from batchmill.records import BatchTarget, TargetStatus, status_of_finished, stored_bytes
+from batchmill.store.operations.common import add_to_total, listed, to_target
+from batchmill.store.operations.jobs import get_job, not_found
+from batchmill.store.statements import jobs, targets, turns
+from batchmill.store.transactions import Tx
+from batchmill.validation import MAX_COUNT
+
+
+def put_targets(tx: Tx, job_id: str, new: Sequence[BatchTarget]) -> None:
+    """Add targets to a job made by ``create_job``; what they hold is counted."""
+    row = tx.row(jobs.job_state, job_id=job_id)
+    if row is None:
+        raise not_found()
+    if tx.row(turns.turn_of_job, job_id=job_id) is not None:
+        raise InvalidTransition("targets: those of a submitted job are fixed; submit another job")
+    idxs = listed(target.idx for target in new)
+    if tx.row(targets.known_indexes, job_id=job_id, idxs=idxs) is not None:
+        raise TargetExists("targets: the job already has a target of one of these indexes")
+    insert_targets(tx, new)
+    done = sum(target.status.finished for target in new)
+    nbytes = sum(stored_bytes(target.result) for target in new)
+    if done or nbytes:
+        tx.run(jobs.add_to_counters, job_id=job_id, done=done, bytes=nbytes)
+        add_to_total(tx, nbytes=nbytes)
+
+
+def insert_targets(tx: Tx, new: Sequence[BatchTarget]) -> None:
+    """The rows themselves."""
+    tx.run_many(
+        targets.insert_target,
+        [
+            {
+                "job_id": target.job_id,
+                "idx": target.idx,
+                "url": target.url,
+                "options": target.options,
+                "status": target.status.value,
+                "error": target.error,
+                "hint": target.hint,
+                "nbytes": stored_bytes(target.result),
+                "result": target.result,
+            }
+            for target in new
+        ],
+    )
+
+
+def get_targets(
+    tx: Tx, job_id: str, start: int, limit: int | None, with_results: bool, max_bytes: int | None
+) -> list[BatchTarget] | None:
+    """A page of a job's targets in order, None for an unknown job."""
+    most = MAX_COUNT if limit is None else limit
+    stop = MAX_COUNT + 1
+    if max_bytes is not None and with_results and most > 1:
+        stop = _cut(tx, job_id, start, most, max_bytes)
+    page = tx.rows(
+        targets.target_page, with_results, job_id=job_id, start=start, stop=stop, limit=most
+    )
+    if not page and tx.row(jobs.job_state, job_id=job_id) is None:
+        return None
+    return [to_target(row) for row in page]
+
+
+def _cut(tx: Tx, job_id: str, start: int, limit: int, max_bytes: int) -> int:
+    """The index before which a page has to end so that its results fit, one row at the least."""
+    total = 0
+    sizes = tx.rows(targets.target_sizes, job_id=job_id, start=start, limit=limit)
+    for position, (idx, nbytes) in enumerate(sizes):
+        total += nbytes
+        if total > max_bytes and position:
+            return int(idx)
+    return MAX_COUNT + 1
+
+
+@dataclass(frozen=True, slots=True)
+class TargetWrite:
+    """One call of ``update_target``."""
+
+    job_id: str
+    idx: int
+    status: TargetStatus
+    result: str | None
+    error: str | None
+    hint: str | None
+    lease: int
+
+
+def update_target(tx: Tx, write: TargetWrite) -> None:
+    """Write a target by hand: the row, the job's counters and lease, the total, the rotation."""
+    state = tx.row(targets.target_state, job_id=write.job_id, idx=write.idx)
+    if state is None:
+        raise TargetNotFound("idx: the job has no target of this index, or there is no such job")
+    before, bytes_before = TargetStatus(state[0]), int(state[1])
+    turn = tx.row(turns.turn_of_job, job_id=write.job_id)
+    _check_transition(write, before, turn)
+    nbytes = stored_bytes(write.result)
+    tx.run(
+        targets.write_target,
+        of_job=write.job_id,
+        at_idx=write.idx,
+        status=write.status.value,
+        error=write.error,
+        hint=write.hint,
+        started=int(write.status is TargetStatus.RUNNING and before is not TargetStatus.RUNNING),
+        losses=0,
+        nbytes=nbytes,
+        result=write.result,
+    )
+    newly = int(write.status.finished and not before.finished)
+    _count(tx, write, newly, nbytes - bytes_before)
+    if turn is not None and write.status.finished:
+        _move_on(tx, write, before, turn)
+
+
+def _check_transition(
+    write: TargetWrite, before: TargetStatus, turn: tuple[object, ...] | None
+) -> None:
+    """Finished stays finished; what a runner holds is the runner's to write."""
+    if before.finished and not write.status.finished:
+        raise InvalidTransition(
+            f"status: the target is {before.value}; it can't become {write.status.value} again"
+        )
+    if turn is None:
+        return
+    if turn[2] is not None and turn[0] == write.idx:
+        raise InvalidTransition("idx: a runner has this target in flight; wait until it is stored")
+    if write.status is TargetStatus.RUNNING:
+        raise InvalidTransition("status: only a runner starts the targets of a submitted job")
+
+
+def _count(tx: Tx, write: TargetWrite, done: int, nbytes: int) -> None:
+    tx.run(jobs.add_to_counters, job_id=write.job_id, done=done, bytes=nbytes)
+    tx.run(jobs.touch_job, job_id=write.job_id, lease=write.lease)
+    if nbytes:
+        add_to_total(tx, nbytes=nbytes)
+
+
+def _move_on(tx: Tx, write: TargetWrite, before: TargetStatus, turn: tuple[Any, ...]) -> None:
+    """Keep a submitted job's turn true, and settle the job after its last target."""
+    next_idx, failed, token = turn
+    failed += (write.status is TargetStatus.FAILED) - (before is TargetStatus.FAILED)
+    following = next_idx
+    if token is None:
+        following = tx.value(targets.lowest_pending, job_id=write.job_id, start=next_idx)
+    if following is None:
+        _settle(tx, write, failed)
+        return
+    tx.run(
+        turns.move_turn,
+        of_job=write.job_id,
+        turn=add_to_total(tx, turns=1).first_turn,
+        next_idx=following,
+        targets_failed=failed,
+        same_target=int(following == next_idx),
+    )
+
+
+def _settle(tx: Tx, write: TargetWrite, failed: int) -> None:
+    """The last target is stored: set the terminal status."""
+    job = get_job(tx, write.job_id)
+    assert job is not None, "a turn without a job"
+    status = status_of_finished(job.targets_total, failed)
+    tx.run(jobs.set_status, job_id=job.id, status=status.value, error="", lease=write.lease)
+    tx.run(turns.delete_turns, job_ids=listed([write.job_id]))

@@ -1,0 +1,186 @@
+"""The runner's half of the repository: what ``batchmill.runner.JobStore`` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+from batchmill.errors import InvalidInput, StoreError
+from batchmill.record_checks import check_limits, check_outcome, check_submission
+from batchmill.records import (
+    Admission,
+    BatchJob,
+    BatchTarget,
+    Exchange,
+    Held,
+    Limits,
+    Outcome,
+    Released,
+    Settled,
+)
+from batchmill.store.failures import PASSING
+from batchmill.store.operations import exchanging, holding, jobs, removing, submitting
+from batchmill.store.operations.exchanging import Ask
+from batchmill.store.transactions import Transactions, Tx
+from batchmill.validation import (
+    check_count,
+    check_duration,
+    check_id,
+    check_max_bytes,
+    check_name,
+    check_seconds,
+    check_text,
+    check_ttl,
+    to_ms,
+)
+
+
+class QueueRepository:
+    """Submit, exchange, hold, release, cancel; see ``batchmill.runner.JobStore``."""
+
+    _transactions: Transactions
+
+    def bound_to(self, within: Any) -> QueueRepository:
+        """The same inside the application's transaction; see :class:`BatchRepository`."""
+        raise NotImplementedError
+
+    def submit_job(
+        self,
+        job: BatchJob,
+        targets: Sequence[BatchTarget],
+        *,
+        queue: str,
+        home: str | None,
+        limits: Limits,
+        now: float,
+        ttl: timedelta,
+        within: Any = None,
+    ) -> Admission:
+        """Answer with the job that has the key, or store this one with its turn, or reject it.
+
+        See ``JobStore.submit_job``. ``within``: a Connection or Session of the application's,
+        which commits both or neither.
+        """
+        if within is not None:
+            bound = self.bound_to(within)
+            return bound.submit_job(
+                job, targets, queue=queue, home=home, limits=limits, now=now, ttl=ttl
+            )
+        checked, new_targets = check_submission(job, targets)
+        new = submitting.Submission(
+            job=checked,
+            targets=new_targets,
+            queue=check_name("queue", queue, least=1),
+            home=None if home is None else check_id("home", home),
+            limits=check_limits(limits),
+            now=check_seconds("now", now),
+            now_ms=to_ms(now),
+            ttl=check_ttl("ttl", ttl),
+        )
+        return self._transactions.write(lambda tx: submitting.submit(tx, new))
+
+    def exchange(
+        self,
+        runner_id: str,
+        outcomes: Sequence[Outcome],
+        *,
+        queue: str,
+        want: int,
+        shared: bool,
+        now: float,
+        hold_for: float,
+        max_bytes: int,
+    ) -> Exchange:
+        """Store what finished, settle jobs, keep the byte budget, claim up to ``want`` targets.
+
+        See ``JobStore.exchange``. What the budget asks for beyond one step is evicted after the
+        commit, in short transactions.
+        """
+        checked = [check_outcome(outcome) for outcome in outcomes]
+        ask = Ask(
+            runner_id=check_id("runner_id", runner_id),
+            queue=check_name("queue", queue, least=1),
+            want=check_count("want", want),
+            shared=shared,
+            now=check_seconds("now", now),
+            now_ms=to_ms(now),
+            hold_for_ms=to_ms(check_duration("hold_for", hold_for)),
+            max_bytes=check_max_bytes("max_bytes", max_bytes),
+        )
+        if not checked:
+            idle = self._transactions.read(lambda tx: exchanging.nothing_to_claim(tx, ask))
+            if idle is not None:
+                return idle
+        done = self._exchange(checked, ask)
+        if done.over_budget:
+            self._keep_budget(ask.max_bytes, [settled.job_id for settled in done.answer.settled])
+        return done.answer
+
+    def _exchange(self, outcomes: list[Outcome], ask: Ask) -> exchanging.Exchanged:
+        """All at once, or, when the set can't be stored, one by one."""
+        try:
+            return self._transactions.write(lambda tx: exchanging.exchange(tx, outcomes, ask))
+        except PASSING:
+            raise
+        except StoreError:
+            if not outcomes:
+                raise
+        return self._transactions.write(lambda tx: exchanging.exchange_singly(tx, outcomes, ask))
+
+    def _keep_budget(self, max_bytes: int, spared: list[str]) -> None:
+        self._in_steps(lambda tx, most: removing.evict_step(tx, max_bytes, spared, most), None)
+
+    def _in_steps(self, step: Callable[[Tx, int | None], removing.Step], limit: int | None) -> int:
+        """Repeat a step, each in its own transaction, until it finds no more or the limit."""
+        removed = 0
+        while limit is None or removed < limit:
+            left = None if limit is None else limit - removed
+            done = self._transactions.write(lambda tx, most=left: step(tx, most))
+            removed += done.removed
+            if not done.more:
+                break
+        return removed
+
+    def hold(self, runner_id: str, tokens: Sequence[str], *, now: float, hold_for: float) -> Held:
+        """Say that the runner is alive; renew these holds, and the leases of their jobs."""
+        check_id("runner_id", runner_id)
+        names = [check_text("tokens", token) for token in tokens]
+        lease, now_ms = check_seconds("now", now), to_ms(now)
+        hold_for_ms = to_ms(check_duration("hold_for", hold_for))
+        return self._transactions.write(
+            lambda tx: holding.hold(tx, runner_id, names, lease, now_ms, hold_for_ms)
+        )
+
+    def leave(self, runner_id: str) -> None:
+        """Say that the runner has ended in order: its local jobs count as lost from now on."""
+        check_id("runner_id", runner_id)
+        self._transactions.write(lambda tx: holding.leave(tx, runner_id))
+
+    def release_lost(
+        self, *, now: float, hold_for: float, max_attempts: int, limit: int
+    ) -> Released:
+        """Put back what lost runners had in flight, and fail the local jobs of runners not seen.
+
+        See ``JobStore.release_lost``.
+        """
+        lease, now_ms = check_seconds("now", now), to_ms(now)
+        hold_for_ms = to_ms(check_duration("hold_for", hold_for))
+        check_count("max_attempts", max_attempts, least=1)
+        check_count("limit", limit)
+        return self._transactions.write(
+            lambda tx: holding.release_lost(tx, lease, now_ms, hold_for_ms, max_attempts, limit)
+        )
+
+    def cancel_job(self, job_id: str, *, now: float) -> Settled | None:
+        """End a live job as cancelled; None for an unknown or terminal one."""
+        check_id("job_id", job_id)
+        lease = check_seconds("now", now)
+        return self._transactions.write(lambda tx: jobs.cancel_job(tx, job_id, lease))
+
+    def subscribe(self, wake: Callable[[], None]) -> AbstractContextManager[Any] | None:
+        """None: SQLite has no push between processes, a runner polls."""
+        if not callable(wake):
+            raise InvalidInput("wake: must be callable")
+        return None

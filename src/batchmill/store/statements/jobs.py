@@ -1,0 +1,176 @@
+"""Statements on ``batch_job``."""
+
+from __future__ import annotations
+
+from sqlalchemy import Executable, Text, bindparam, delete, func, insert, or_, select, update
+
+from batchmill.store.capabilities import Capabilities
+from batchmill.store.statements.common import (
+    JOB,
+    TURN,
+    among,
+    answers_key,
+    ended,
+    live,
+    number,
+    word,
+)
+
+_COLUMNS = tuple(JOB.c)
+
+
+def insert_job(_: Capabilities) -> Executable:
+    """Store a job as given: a parameter for each of its columns."""
+    return insert(JOB)
+
+
+def job_by_id(_: Capabilities) -> Executable:
+    """The eleven columns of one job."""
+    return select(*_COLUMNS).where(JOB.c.id == bindparam("job_id"))
+
+
+def job_state(_: Capabilities) -> Executable:
+    """Status and creation time of one job."""
+    return select(JOB.c.status, JOB.c.created_at).where(JOB.c.id == bindparam("job_id"))
+
+
+def job_by_key(_: Capabilities) -> Executable:
+    """The newest job that answers a caller's key and whose lease ends after ``expired``."""
+    return (
+        select(JOB.c.id)
+        .where(
+            JOB.c.caller == bindparam("caller"),
+            JOB.c.idem_key == bindparam("idem_key"),
+            answers_key(),
+            JOB.c.lease > number("expired"),
+        )
+        .order_by(JOB.c.created_at.desc(), JOB.c.id.desc())
+        .limit(1)
+    )
+
+
+def count_live(_: Capabilities, by_caller: bool) -> Executable:
+    """How many jobs are live, of one caller or of all."""
+    counted = select(func.count()).select_from(JOB).where(live())
+    return counted.where(JOB.c.caller == bindparam("caller")) if by_caller else counted
+
+
+def touch_job(_: Capabilities) -> Executable:
+    """Set one job's lease."""
+    return update(JOB).where(JOB.c.id == bindparam("job_id")).values(lease=number("lease"))
+
+
+def touch_and_read_job(_: Capabilities) -> Executable:
+    """Set one job's lease and hand out its columns."""
+    touched = update(JOB).where(JOB.c.id == bindparam("job_id")).values(lease=number("lease"))
+    return touched.returning(*_COLUMNS)
+
+
+def touch_jobs(can: Capabilities) -> Executable:
+    """Set the lease of a list of jobs."""
+    return update(JOB).where(among(can, JOB.c.id, "job_ids")).values(lease=number("lease"))
+
+
+def set_status(_: Capabilities) -> Executable:
+    """Set one job's status, error and lease."""
+    return (
+        update(JOB)
+        .where(JOB.c.id == bindparam("job_id"))
+        .values(status=bindparam("status"), error=bindparam("error"), lease=number("lease"))
+    )
+
+
+def end_live_jobs(_: Capabilities) -> Executable:
+    """Fail every live job."""
+    failed = update(JOB).where(live())
+    return failed.values(status=word("failed"), error=bindparam("error"), lease=number("lease"))
+
+
+def add_to_counters(_: Capabilities) -> Executable:
+    """Add to a job's counters."""
+    return (
+        update(JOB)
+        .where(JOB.c.id == bindparam("job_id"))
+        .values(
+            targets_done=JOB.c.targets_done + number("done"),
+            nbytes=JOB.c.nbytes + number("bytes"),
+        )
+    )
+
+
+def add_to_job(_: Capabilities) -> Executable:
+    """Add to a job's counters, set its status and lease, and its error unless NULL is given."""
+    return (
+        update(JOB)
+        .where(JOB.c.id == bindparam("of_job"))
+        .values(
+            status=bindparam("status"),
+            error=func.coalesce(bindparam("error", type_=Text), JOB.c.error),
+            targets_done=JOB.c.targets_done + number("done"),
+            nbytes=JOB.c.nbytes + number("bytes"),
+            lease=number("lease"),
+        )
+    )
+
+
+def count_by_status(_: Capabilities) -> Executable:
+    """How many jobs of each status there are; reads the whole index."""
+    return select(JOB.c.status, func.count()).group_by(JOB.c.status)
+
+
+def oldest_lease(_: Capabilities) -> Executable:
+    """The lowest lease, NULL when there is no job."""
+    return select(func.min(JOB.c.lease))
+
+
+def list_jobs(_: Capabilities, by_caller: bool, by_status: bool, after: bool) -> Executable:
+    """A page of jobs, newest first."""
+    page = select(*_COLUMNS)
+    if by_caller:
+        page = page.where(JOB.c.caller == bindparam("caller"))
+    if by_status:
+        page = page.where(JOB.c.status == bindparam("status"))
+    if after:
+        page = page.where(
+            JOB.c.created_at <= number("after_created"),
+            or_(
+                JOB.c.created_at < number("after_created"),
+                JOB.c.id < bindparam("after_id"),
+            ),
+        )
+    return page.order_by(JOB.c.created_at.desc(), JOB.c.id.desc()).limit(number("limit"))
+
+
+def expired_jobs(_: Capabilities) -> Executable:
+    """The next jobs to sweep, with what they take; never one on which a hold still stands."""
+    held = (
+        select(TURN.c.job_id)
+        .where(TURN.c.job_id == JOB.c.id, TURN.c.held_until > number("now_ms"))
+        .exists()
+    )
+    return (
+        select(JOB.c.id, JOB.c.targets_total, JOB.c.nbytes)
+        .where(JOB.c.lease <= number("expired"), ~held)
+        .order_by(JOB.c.lease, JOB.c.id)
+        .limit(number("limit"))
+    )
+
+
+def evictable_jobs(can: Capabilities) -> Executable:
+    """The next finished jobs to evict, oldest lease first, apart from a list that is spared."""
+    return (
+        select(JOB.c.id, JOB.c.targets_total, JOB.c.nbytes)
+        .where(ended(), ~among(can, JOB.c.id, "spared"))
+        .order_by(JOB.c.lease, JOB.c.id)
+        .limit(number("limit"))
+    )
+
+
+def bytes_of_job(_: Capabilities) -> Executable:
+    """What one job counts for in the byte total."""
+    return select(JOB.c.nbytes).where(JOB.c.id == bindparam("job_id"))
+
+
+def delete_jobs(can: Capabilities) -> Executable:
+    """Delete a list of jobs; their targets and turns go first, by statements of their own."""
+    return delete(JOB).where(among(can, JOB.c.id, "job_ids"))

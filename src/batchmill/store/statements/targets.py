@@ -1,0 +1,101 @@
+"""Statements on ``batch_target``."""
+
+from __future__ import annotations
+
+from sqlalchemy import Executable, Text, bindparam, delete, func, insert, null, select, update
+from sqlalchemy import cast as sql_cast
+
+from batchmill.store.capabilities import Capabilities
+from batchmill.store.statements.common import JOB, TARGET, TURN, among, live, number, word
+
+
+def insert_target(_: Capabilities) -> Executable:
+    """Store a target as given."""
+    names = ("job_id", "idx", "url", "options", "status", "error", "hint", "nbytes", "result")
+    return insert(TARGET).values({name: bindparam(name) for name in names})
+
+
+def target_page(_: Capabilities, with_results: bool) -> Executable:
+    """The targets of a job from index ``start`` up to ``stop``, at most ``limit``, in order."""
+    result = TARGET.c.result if with_results else sql_cast(null(), Text)
+    columns = ("job_id", "idx", "url", "options", "status")
+    return (
+        select(*(TARGET.c[name] for name in columns), result, TARGET.c.error, TARGET.c.hint)
+        .where(
+            TARGET.c.job_id == bindparam("job_id"),
+            TARGET.c.idx >= number("start"),
+            TARGET.c.idx < number("stop"),
+        )
+        .order_by(TARGET.c.idx)
+        .limit(number("limit"))
+    )
+
+
+def target_sizes(_: Capabilities) -> Executable:
+    """Index and result bytes of a page of targets, without reading a result."""
+    return (
+        select(TARGET.c.idx, TARGET.c.nbytes)
+        .where(TARGET.c.job_id == bindparam("job_id"), TARGET.c.idx >= number("start"))
+        .order_by(TARGET.c.idx)
+        .limit(number("limit"))
+    )
+
+
+def target_state(_: Capabilities) -> Executable:
+    """Status and result bytes of one target."""
+    return select(TARGET.c.status, TARGET.c.nbytes).where(
+        TARGET.c.job_id == bindparam("job_id"), TARGET.c.idx == number("idx")
+    )
+
+
+def known_indexes(can: Capabilities) -> Executable:
+    """Which of a list of indexes a job already has."""
+    return select(TARGET.c.idx).where(
+        TARGET.c.job_id == bindparam("job_id"), among(can, TARGET.c.idx, "idxs")
+    )
+
+
+def write_target(_: Capabilities) -> Executable:
+    """Write one target's outcome; ``started`` and ``lost`` are added to its counts."""
+    return (
+        update(TARGET)
+        .where(TARGET.c.job_id == bindparam("of_job"), TARGET.c.idx == number("at_idx"))
+        .values(
+            status=bindparam("status"),
+            error=bindparam("error"),
+            hint=bindparam("hint"),
+            attempt=TARGET.c.attempt + number("started"),
+            lost=TARGET.c.lost + number("losses"),
+            nbytes=number("nbytes"),
+            result=bindparam("result"),
+        )
+    )
+
+
+def lowest_pending(_: Capabilities) -> Executable:
+    """The index of a job's next target from ``start`` on, NULL when none is pending."""
+    return select(func.min(TARGET.c.idx)).where(
+        TARGET.c.job_id == bindparam("job_id"),
+        TARGET.c.idx >= number("start"),
+        TARGET.c.status == word("pending"),
+    )
+
+
+def put_back_running(_: Capabilities) -> Executable:
+    """Make what is in flight pending again, in every job that is live or has a turn."""
+    concerned = select(JOB.c.id).where(live()).union(select(TURN.c.job_id))
+    return (
+        update(TARGET)
+        .where(TARGET.c.job_id.in_(concerned), TARGET.c.status == word("running"))
+        .values(status=word("pending"))
+    )
+
+
+def count_targets_by_status(_: Capabilities) -> Executable:
+    """How many targets of each status there are; a scan."""
+    return select(TARGET.c.status, func.count()).group_by(TARGET.c.status)
+
+
+def delete_targets(can: Capabilities) -> Executable:
+    """Delete the targets of a list of jobs."""
+    return delete(TARGET).where(among(can, TARGET.c.job_id, "job_ids"))

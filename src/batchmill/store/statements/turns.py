@@ -1,0 +1,286 @@
+"""Statements on the rotation: ``batch_turn`` and ``batch_runner``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    Executable,
+    Select,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    update,
+)
+
+from batchmill.store.capabilities import Capabilities
+from batchmill.store.statements.common import JOB, RUNNER, TARGET, TURN, among, number, word
+
+
+def insert_turn(_: Capabilities) -> Executable:
+    """Put a job in the rotation."""
+    names = ("job_id", "turn", "next_idx", "ready_at", "queue", "home")
+    return insert(TURN).values({name: bindparam(name) for name in names})
+
+
+def turn_of_job(_: Capabilities) -> Executable:
+    """One job's turn: next index, failed targets, token."""
+    return select(TURN.c.next_idx, TURN.c.targets_failed, TURN.c.token).where(
+        TURN.c.job_id == bindparam("job_id")
+    )
+
+
+def _with_target(columns: tuple[Any, ...], target: Any) -> Select[Any]:
+    """The columns, then what a claim of ``target`` needs."""
+    return select(
+        TURN.c.job_id,
+        *columns,
+        JOB.c.caller,
+        JOB.c.caller_class,
+        target.c.url,
+        target.c.options,
+        target.c.attempt,
+    )
+
+
+def held_turns(_: Capabilities) -> Executable:
+    """Everything that a runner has in flight, each with its job and the target after it."""
+    following = TARGET.alias("following")
+    pending = TARGET.alias("pending")
+    next_idx = (
+        select(func.min(pending.c.idx))
+        .where(
+            pending.c.job_id == TURN.c.job_id,
+            pending.c.idx > TURN.c.next_idx,
+            pending.c.status == word("pending"),
+        )
+        .scalar_subquery()
+    )
+    columns = (
+        TURN.c.token,
+        TURN.c.next_idx,
+        TURN.c.targets_failed,
+        TURN.c.busy_since,
+        JOB.c.status,
+        JOB.c.targets_total,
+        JOB.c.created_at,
+        following.c.idx,
+    )
+    joined = TURN.join(JOB, JOB.c.id == TURN.c.job_id).outerjoin(
+        following, and_(following.c.job_id == TURN.c.job_id, following.c.idx == next_idx)
+    )
+    return (
+        _with_target(columns, following)
+        .select_from(joined)
+        .where(TURN.c.queue == bindparam("queue"), TURN.c.holder == bindparam("holder"))
+    )
+
+
+def _open_to(shared: bool) -> Any:
+    """Turns that a runner may take: its own and, with ``shared``, those without a home."""
+    mine = TURN.c.home == bindparam("runner_id")
+    return or_(mine, TURN.c.home.is_(None)) if shared else mine
+
+
+def claimable_turns(_: Capabilities, shared: bool) -> Executable:
+    """The turns that are ready, lowest first, each with its job and its next target."""
+    columns = (TURN.c.next_idx, TURN.c.targets_failed, TURN.c.busy_since)
+    joined = TURN.join(JOB, JOB.c.id == TURN.c.job_id).join(
+        TARGET, and_(TARGET.c.job_id == TURN.c.job_id, TARGET.c.idx == TURN.c.next_idx)
+    )
+    return (
+        _with_target(columns, TARGET)
+        .select_from(joined)
+        .where(
+            TURN.c.queue == bindparam("queue"),
+            TURN.c.holder.is_(None),
+            TURN.c.ready_at <= number("now_ms"),
+            _open_to(shared),
+        )
+        .order_by(TURN.c.turn, TURN.c.job_id)
+        .limit(number("want"))
+    )
+
+
+def next_ready(_: Capabilities, shared: bool) -> Executable:
+    """When the next waiting turn becomes ready, NULL when none waits."""
+    return select(func.min(TURN.c.ready_at)).where(
+        TURN.c.queue == bindparam("queue"), TURN.c.holder.is_(None), _open_to(shared)
+    )
+
+
+def write_turn(_: Capabilities) -> Executable:
+    """Write a turn anew, if its token is still the one that was read (NULL: not held)."""
+    return (
+        update(TURN)
+        .where(
+            TURN.c.job_id == bindparam("of_job"),
+            TURN.c.token.is_not_distinct_from(bindparam("old_token")),
+        )
+        .values(
+            turn=number("turn"),
+            next_idx=number("next_idx"),
+            targets_failed=number("targets_failed"),
+            ready_at=number("ready_at"),
+            busy_since=number("busy_since"),
+            holder=bindparam("holder"),
+            token=bindparam("token"),
+            held_until=number("held_until"),
+        )
+    )
+
+
+def take_turn(_: Capabilities) -> Executable:
+    """Hold a turn that nobody holds; its place and its counts stay."""
+    return (
+        update(TURN)
+        .where(TURN.c.job_id == bindparam("of_job"), TURN.c.holder.is_(None))
+        .values(
+            holder=bindparam("holder"), token=bindparam("token"), held_until=number("held_until")
+        )
+    )
+
+
+def move_turn(_: Capabilities) -> Executable:
+    """Move a job on after a target of it was stored by hand; a hold on it stays as it is."""
+    same_target = number("same_target") == 1
+    return (
+        update(TURN)
+        .where(TURN.c.job_id == bindparam("of_job"))
+        .values(
+            turn=number("turn"),
+            next_idx=number("next_idx"),
+            targets_failed=number("targets_failed"),
+            ready_at=case((same_target, TURN.c.ready_at), else_=0),
+            busy_since=case((same_target, TURN.c.busy_since)),
+        )
+    )
+
+
+def release_turn(_: Capabilities) -> Executable:
+    """Take a lapsed hold off a turn; ``busy_since`` survives while the target is the same."""
+    busy_since = case((number("same_target") == 1, TURN.c.busy_since))
+    return (
+        update(TURN)
+        .where(TURN.c.job_id == bindparam("of_job"), TURN.c.token == bindparam("old_token"))
+        .values(
+            turn=number("turn"),
+            next_idx=number("next_idx"),
+            targets_failed=number("targets_failed"),
+            ready_at=0,
+            busy_since=busy_since,
+            holder=null(),
+            token=null(),
+            held_until=null(),
+        )
+    )
+
+
+def current_holds(can: Capabilities) -> Executable:
+    """Which of a list of tokens a runner still holds, with their jobs."""
+    return (
+        select(TURN.c.token, TURN.c.job_id, JOB.c.status)
+        .select_from(TURN.join(JOB, JOB.c.id == TURN.c.job_id))
+        .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
+    )
+
+
+def renew_holds(can: Capabilities) -> Executable:
+    """Let a list of a runner's holds last until a later time."""
+    return (
+        update(TURN)
+        .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
+        .values(held_until=number("held_until"))
+    )
+
+
+def _home_is_lost() -> Any:
+    """The home of a turn has not been seen for its own hold_for, or ours if that is longer."""
+    patience = case(
+        (RUNNER.c.hold_for > number("hold_for"), RUNNER.c.hold_for), else_=number("hold_for")
+    )
+    seen = select(RUNNER.c.id).where(
+        RUNNER.c.id == TURN.c.home, RUNNER.c.seen_at + patience > number("now_ms")
+    )
+    return and_(TURN.c.home.is_not(None), ~seen.exists())
+
+
+def lost_turns(_: Capabilities) -> Executable:
+    """Turns that their runner has lost: a hold that lapsed, or a home that is gone."""
+    lapsed = TURN.c.held_until <= number("now_ms")
+    home_lost = _home_is_lost()
+    return (
+        select(
+            TURN.c.job_id,
+            TURN.c.token,
+            TURN.c.next_idx,
+            TURN.c.targets_failed,
+            home_lost.label("home_lost"),
+            JOB.c.status,
+            JOB.c.targets_total,
+            JOB.c.created_at,
+            TARGET.c.lost,
+        )
+        .select_from(
+            TURN.join(JOB, JOB.c.id == TURN.c.job_id).outerjoin(
+                TARGET, and_(TARGET.c.job_id == TURN.c.job_id, TARGET.c.idx == TURN.c.next_idx)
+            )
+        )
+        .where(or_(lapsed, home_lost))
+        .order_by(TURN.c.turn, TURN.c.job_id)
+        .limit(number("limit"))
+    )
+
+
+def delete_turns(can: Capabilities) -> Executable:
+    """Take a list of jobs out of the rotation."""
+    return delete(TURN).where(among(can, TURN.c.job_id, "job_ids"))
+
+
+def delete_all_turns(_: Capabilities) -> Executable:
+    """Empty the rotation."""
+    return delete(TURN)
+
+
+def see_runner(_: Capabilities) -> Executable:
+    """Note that a known runner is alive."""
+    return (
+        update(RUNNER)
+        .where(RUNNER.c.id == bindparam("runner_id"))
+        .values(seen_at=number("seen_at"), hold_for=number("hold_for"))
+    )
+
+
+def see_submitter(_: Capabilities) -> Executable:
+    """Note that a known runner is alive, leaving alone what it holds for."""
+    return (
+        update(RUNNER)
+        .where(RUNNER.c.id == bindparam("runner_id"))
+        .values(seen_at=number("seen_at"))
+    )
+
+
+def insert_runner(_: Capabilities) -> Executable:
+    """Note a runner for the first time."""
+    names = ("id", "seen_at", "hold_for")
+    return insert(RUNNER).values({name: bindparam(name) for name in names})
+
+
+def forget_runner(_: Capabilities) -> Executable:
+    """Forget one runner."""
+    return delete(RUNNER).where(RUNNER.c.id == bindparam("runner_id"))
+
+
+def forget_lost_runners(_: Capabilities) -> Executable:
+    """Forget the runners that were not seen for long and have no local job left."""
+    patience = case(
+        (RUNNER.c.hold_for > number("hold_for"), RUNNER.c.hold_for), else_=number("hold_for")
+    )
+    at_home = select(TURN.c.job_id).where(TURN.c.home == RUNNER.c.id).exists()
+    return delete(RUNNER).where(RUNNER.c.seen_at + patience <= number("now_ms"), ~at_home)
