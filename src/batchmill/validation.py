@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar
 
 from batchmill.errors import InvalidInput
-from batchmill.records import JobStatus, Outcome, OutcomeKind, TargetStatus
+from batchmill.records import JobStatus, TargetStatus
 
 ID_LENGTH: Final = 64
 NAME_LENGTH: Final = 255

@@ -82,11 +82,16 @@ def check_engine(engine: Engine) -> None:
         )
     if engine.url.get_backend_name() != "sqlite" or not in_memory(engine.url):
         return
-    if not (isinstance(pool, QueuePool) and pool.size() == 1 and pool._max_overflow == 0):
+    if not isinstance(pool, QueuePool) or pool.size() + _overflow(pool) != 1:
         raise InvalidInput(
             f"engine: {type(pool).__name__} on a database in memory gives each connection a "
             "database of its own; use create_store_engine, or a QueuePool of size 1"
         )
+
+
+def _overflow(pool: QueuePool) -> int:
+    """How many connections a pool opens beyond its size: SQLAlchemy has no public name for it."""
+    return int(getattr(pool, "_max_overflow", 1))
 
 
 def _sqlite_engine(address: URL, durability: str, engine_kwargs: dict[str, Any]) -> Engine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from batchmill.errors import InvalidInput, StoreError
@@ -23,7 +24,7 @@ from batchmill.records import (
 from batchmill.store.failures import PASSING
 from batchmill.store.operations import exchanging, holding, jobs, removing, submitting
 from batchmill.store.operations.exchanging import Ask
-from batchmill.store.transactions import Transactions, Tx
+from batchmill.store.transactions import Transactions
 from batchmill.validation import (
     check_count,
     check_duration,
@@ -132,12 +133,12 @@ class QueueRepository:
     def _keep_budget(self, max_bytes: int, spared: list[str]) -> None:
         self._in_steps(lambda tx, most: removing.evict_step(tx, max_bytes, spared, most), None)
 
-    def _in_steps(self, step: Callable[[Tx, int | None], removing.Step], limit: int | None) -> int:
+    def _in_steps(self, step: Callable[..., removing.Step], limit: int | None) -> int:
         """Repeat a step, each in its own transaction, until it finds no more or the limit."""
         removed = 0
         while limit is None or removed < limit:
             left = None if limit is None else limit - removed
-            done = self._transactions.write(lambda tx, most=left: step(tx, most))
+            done = self._transactions.write(partial(step, most=left))
             removed += done.removed
             if not done.more:
                 break

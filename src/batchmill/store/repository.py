@@ -149,7 +149,9 @@ class BatchRepository(QueueRepository):
         if max_bytes is not None:
             check_max_bytes("max_bytes", max_bytes)
         found = self._transactions.read(
-            lambda tx: target_rows.get_targets(tx, job_id, start, limit, with_results, max_bytes)
+            lambda tx: target_rows.get_targets(
+                tx, job_id, start, limit, with_results=with_results, max_bytes=max_bytes
+            )
         )
         return self._counts.count("get_targets", found)
 
@@ -232,7 +234,7 @@ class BatchRepository(QueueRepository):
         return self._transactions.write(lambda tx: jobs.fail_live_jobs(tx, reason, lease))
 
     def nbytes(self) -> int:
-        """The sum of ``nbytes`` over all jobs, kept as a total: it costs the same for any number."""
+        """The sum of ``nbytes`` over all jobs, kept as a total: the cost doesn't grow."""
         return self._transactions.read(removing.total_bytes)
 
     def stats(self) -> StoreStats:

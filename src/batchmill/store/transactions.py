@@ -64,6 +64,7 @@ class _Compiled:
         }
 
     def layout(self, params: Params) -> Any:
+        """The parameters as the driver takes them: by position, or by name."""
         if self._names is None:
             return {**self._fixed, **params}
         fixed = self._fixed
@@ -100,7 +101,7 @@ class Tx:
 
     def run(self, build: Build, *variant: Any, **params: Any) -> int:
         """Run a statement that writes; how many rows it touched."""
-        return self._execute(build, variant, params).rowcount
+        return int(self._execute(build, variant, params).rowcount)
 
     def run_many(self, build: Build, rows: Sequence[Params]) -> int:
         """Run a statement once for each set of parameters; how many rows all of them touched."""
@@ -145,9 +146,11 @@ class OwnTransactions:
         self._compiler = compiler
 
     def read(self, operation: Callable[[Tx], _T]) -> _T:
+        """See :class:`Transactions`."""
         return _persistently(lambda: self._read_once(operation))
 
     def write(self, operation: Callable[[Tx], _T]) -> _T:
+        """See :class:`Transactions`."""
         return _persistently(lambda: self._write_once(operation))
 
     def _read_once(self, operation: Callable[[Tx], _T]) -> _T:
@@ -173,10 +176,12 @@ class BoundTransactions:
         self._compiler = compiler
 
     def read(self, operation: Callable[[Tx], _T]) -> _T:
+        """See :class:`Transactions`."""
         with translated():
             return operation(Tx(self._connection(), self._compiler))
 
     def write(self, operation: Callable[[Tx], _T]) -> _T:
+        """See :class:`Transactions`."""
         with translated():
             connection = self._connection()
             if not connection.in_transaction():

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from batchmill.errors import StoreError
 from batchmill.record_checks import unstorable
 from batchmill.records import Exchange, Outcome
 from batchmill.store.failures import PASSING, translate
@@ -156,7 +157,8 @@ def _write_jobs(tx: Tx, plan: Plan) -> None:
 
 def _fenced(written: int, planned: int) -> None:
     """The turns were read under the lock, so that each must still have had its token."""
-    assert written == planned, "a turn changed hands inside its own transaction"
+    if written != planned:
+        raise StoreError("a turn changed hands inside its own transaction; nothing was stored")
 
 
 def _keep_budget(tx: Tx, plan: Plan, total: int) -> bool:

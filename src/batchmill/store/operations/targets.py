@@ -9,7 +9,7 @@ from typing import Any
 from batchmill.errors import InvalidTransition, TargetExists, TargetNotFound
 from batchmill.records import BatchTarget, TargetStatus, status_of_finished, stored_bytes
 from batchmill.store.operations.common import add_to_total, listed, to_target
-from batchmill.store.operations.jobs import get_job, not_found
+from batchmill.store.operations.jobs import not_found
 from batchmill.store.statements import jobs, targets, turns
 from batchmill.store.transactions import Tx
 from batchmill.validation import MAX_COUNT
@@ -55,7 +55,13 @@ def insert_targets(tx: Tx, new: Sequence[BatchTarget]) -> None:
 
 
 def get_targets(
-    tx: Tx, job_id: str, start: int, limit: int | None, with_results: bool, max_bytes: int | None
+    tx: Tx,
+    job_id: str,
+    start: int,
+    limit: int | None,
+    *,
+    with_results: bool,
+    max_bytes: int | None,
 ) -> list[BatchTarget] | None:
     """A page of a job's targets in order, None for an unknown job."""
     most = MAX_COUNT if limit is None else limit
@@ -166,8 +172,7 @@ def _move_on(tx: Tx, write: TargetWrite, before: TargetStatus, turn: tuple[Any, 
 
 def _settle(tx: Tx, write: TargetWrite, failed: int) -> None:
     """The last target is stored: set the terminal status."""
-    job = get_job(tx, write.job_id)
-    assert job is not None, "a turn without a job"
-    status = status_of_finished(job.targets_total, failed)
-    tx.run(jobs.set_status, job_id=job.id, status=status.value, error="", lease=write.lease)
+    total = tx.value(jobs.targets_total, job_id=write.job_id)
+    status = status_of_finished(total, failed)
+    tx.run(jobs.set_status, job_id=write.job_id, status=status.value, error="", lease=write.lease)
     tx.run(turns.delete_turns, job_ids=listed([write.job_id]))

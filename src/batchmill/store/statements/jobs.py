@@ -34,6 +34,11 @@ def job_state(_: Capabilities) -> Executable:
     return select(JOB.c.status, JOB.c.created_at).where(JOB.c.id == bindparam("job_id"))
 
 
+def targets_total(_: Capabilities) -> Executable:
+    """How many targets one job has."""
+    return select(JOB.c.targets_total).where(JOB.c.id == bindparam("job_id"))
+
+
 def job_by_key(_: Capabilities) -> Executable:
     """The newest job that answers a caller's key and whose lease ends after ``expired``."""
     return (
