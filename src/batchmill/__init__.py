@@ -51,11 +51,28 @@ if TYPE_CHECKING:
         StoreStats,
         TargetStatus,
     )
+    from batchmill.store import (
+        BatchJobRow,
+        BatchRepository,
+        BatchRunnerRow,
+        BatchTargetRow,
+        BatchTotalRow,
+        BatchTurnRow,
+        create_store_engine,
+        metadata,
+        migrate,
+    )
 
 __all__ = [
     "Admission",
     "BatchJob",
+    "BatchJobRow",
+    "BatchRepository",
+    "BatchRunnerRow",
     "BatchTarget",
+    "BatchTargetRow",
+    "BatchTotalRow",
+    "BatchTurnRow",
     "BatchmillError",
     "Busy",
     "CallerBusy",
@@ -92,6 +109,9 @@ __all__ = [
     "TargetStatus",
     "TooManyTargets",
     "__version__",
+    "create_store_engine",
+    "metadata",
+    "migrate",
 ]
 
 _RECORDS = """
@@ -99,7 +119,10 @@ _RECORDS = """
     Released Settled StoreStats TargetStatus
 """
 _RUNNER = ""
-_STORE = ""
+_STORE = """
+    BatchJobRow BatchRepository BatchRunnerRow BatchTargetRow BatchTotalRow BatchTurnRow
+    create_store_engine metadata migrate
+"""
 
 _HOMES = {
     **dict.fromkeys(_RECORDS.split(), "batchmill.records"),
