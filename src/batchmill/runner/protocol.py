@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from batchmill.records import (
     Admission,
@@ -22,6 +22,26 @@ from batchmill.records import (
     Released,
     Settled,
 )
+from batchmill.runner.config import Caller
+from batchmill.runner.context import FetchContext
+from batchmill.runner.targets import Result, Target
+
+C = TypeVar("C", bound=Caller)
+C_contra = TypeVar("C_contra", bound=Caller, contravariant=True)
+
+ResolveCaller: TypeAlias = Callable[[str, str], C | None]
+"""Makes a caller of its name and class; None fails the job, raising is a retry-later."""
+
+
+class FetchFunc(Protocol[C_contra]):
+    """Does one target for the caller that submitted the job; called from a runner's thread.
+
+    Raise ``TargetError`` or ``RetryLater`` to say what became of it.
+    """
+
+    def __call__(self, context: FetchContext, caller: C_contra, target: Target, /) -> Result:
+        """The finished target."""
+        ...
 
 
 @runtime_checkable
@@ -74,9 +94,7 @@ class JobStore(Protocol):
         """
         ...
 
-    def hold(
-        self, runner_id: str, tokens: Sequence[str], *, now: float, hold_for: float
-    ) -> Held:
+    def hold(self, runner_id: str, tokens: Sequence[str], *, now: float, hold_for: float) -> Held:
         """Say that the runner is alive; renew these holds, and the leases of their jobs."""
         ...
 

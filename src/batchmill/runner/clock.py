@@ -1,0 +1,41 @@
+"""What time a runner goes by."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+
+class StoreClock:
+    """The store's clock, sampled now and then, carried on by this host's monotonic one.
+
+    So runners of several hosts agree on the time, and one host's wrong clock can't take
+    another's hold (design.md section 5; cases.md S6). Until the first sample succeeds it is
+    this host's own clock.
+    """
+
+    def __init__(self, read: Callable[[], float], logger: logging.Logger) -> None:
+        self._read = read
+        self._logger = logger
+        self._base: float | None = None
+
+    def __call__(self) -> float:
+        """Unix seconds; asks the store only the first time."""
+        if self._base is None:
+            self.sample()
+        return self.peek()
+
+    def peek(self) -> float:
+        """Unix seconds, without asking the store."""
+        return time.time() if self._base is None else self._base + time.monotonic()
+
+    def sample(self) -> None:
+        """Ask the store; when it can't answer, the last sample still counts."""
+        before = time.monotonic()
+        try:
+            read = self._read()
+        except Exception as error:  # noqa: BLE001 - a clock goes on, whatever a store raises
+            self._logger.warning("the store's clock can't be read: %s", type(error).__name__)
+            return
+        self._base = read - (before + time.monotonic()) / 2

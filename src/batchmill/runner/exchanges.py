@@ -1,0 +1,77 @@
+"""The one call that a busy runner makes to its store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from batchmill.records import Exchange
+from batchmill.runner.dispatch import Ask
+from batchmill.runner.protocol import JobStore
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a runner is to its store: ``id`` is new at each start; ``shared`` resolves callers."""
+
+    id: str
+    queue: str
+    shared: bool
+
+
+class Exchanges:
+    """Makes exchanges for one runner; times in seconds."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        identity: Callable[[], Identity],
+        *,
+        hold_for: float,
+        max_bytes: int,
+        poll_interval: float,
+        now: Callable[[], float],
+        logger: logging.Logger,
+    ) -> None:
+        self._store = store
+        self._identity = identity
+        self._hold_for = hold_for
+        self._max_bytes = max_bytes
+        self._poll_interval = poll_interval
+        self._now = now
+        self._logger = logger
+
+    def make(self, ask: Ask) -> tuple[Exchange, float | None]:
+        """The exchange, and in how many seconds the next waiting target is ready."""
+        me, now = self._identity(), self._now()
+        exchange = self._store.exchange(
+            me.id,
+            ask.outcomes,
+            queue=me.queue,
+            want=ask.want,
+            shared=me.shared,
+            now=now,
+            hold_for=self._hold_for,
+            max_bytes=self._max_bytes,
+        )
+        return exchange, self._ready_in(exchange.next_ready_at, now)
+
+    def _ready_in(self, next_ready_at: float | None, now: float) -> float | None:
+        if next_ready_at is None:
+            return None
+        if next_ready_at <= now:  # it would have been claimed: somebody else has it
+            return self._poll_interval
+        return next_ready_at - now
+
+    def failed(self, ask: Ask, error: BaseException, pause: float) -> None:
+        """Log it: job ids and the error's class, never its text."""
+        jobs = ", ".join(outcome.job_id for outcome in ask.outcomes[:3]) or "none"
+        self._logger.warning(
+            "store error (%s): %s outcomes kept, next try in %.2f s; jobs: %s%s",
+            type(error).__name__,
+            len(ask.outcomes),
+            pause,
+            jobs,
+            ", …" if len(ask.outcomes) > 3 else "",
+        )
