@@ -1,0 +1,1 @@
+"""``batchmill demo``: three callers, one worker, a small web server, a database, all real."""

@@ -1,0 +1,157 @@
+"""The demo's story, played on a real store, a real runner and a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from batchmill.cli.demo.cast import ADA, CANCEL_AFTER, CAST, CLEO, REPLAY_AFTER, Person
+from batchmill.cli.demo.journal import Journal, JournalledFetch, Turn
+from batchmill.cli.fetchers import WebFetcher
+from batchmill.cli.running import NamedCaller, resolve_named
+from batchmill.cli.shapes import Entry, read_entries
+from batchmill.cli.values import plural
+from batchmill.records import BatchJob, BatchTarget, TargetStatus
+from batchmill.runner import Runner, RunnerConfig
+
+TTL: Final = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job as the database has it at a moment."""
+
+    person: Person
+    job: BatchJob
+    targets: tuple[BatchTarget, ...]
+
+    @property
+    def running(self) -> BatchTarget | None:
+        """The target that is in flight."""
+        return next((row for row in self.targets if row.status is TargetStatus.RUNNING), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Everything that the screen shows at a moment; no result is read for it."""
+
+    jobs: tuple[JobView, ...]
+    nbytes: int
+    turns: tuple[Turn, ...]
+    events: tuple[tuple[str, str], ...]
+
+    @property
+    def live(self) -> bool:
+        """True while a job is queued, running, or has a target in flight."""
+        return any(view.job.status.live or view.running for view in self.jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What a sweep or an eviction did: counts, and the bytes before and after."""
+
+    removed: int
+    callers: tuple[str, ...]
+    before: int
+    after: int
+
+
+class Scenario:
+    """Submits, watches, cancels, replays, and cleans up at the end."""
+
+    def __init__(self, store: Any, fetcher: WebFetcher, journal: Journal, address: str) -> None:
+        self._store = store
+        self._journal = journal
+        self._address = address
+        self._job_ids: dict[str, str] = {}
+        self._replayed = self._cancelled = False
+        self.runner = Runner(
+            store,
+            JournalledFetch(fetcher, journal),
+            RunnerConfig(ttl=TTL, retry_wait=timedelta(seconds=1)),
+            resolve_caller=resolve_named,
+        )
+
+    @property
+    def job_ids(self) -> Mapping[str, str]:
+        """The jobs by their caller's name."""
+        return self._job_ids
+
+    def submit_all(self) -> None:
+        """Each person submits a job."""
+        for person in CAST:
+            job_id, _ = self._submit(person)
+            self._job_ids[person.name] = job_id
+            job = self._store.get_job(job_id)
+            self._journal.tell(
+                person.name, f"submits {plural(job.targets_total, 'target')}: job {job_id}"
+            )
+
+    def _submit(self, person: Person) -> tuple[str, bool]:
+        targets = [self._address + name for name in person.documents]
+        return self.runner.submit(NamedCaller(person.name), targets)
+
+    def frame(self) -> Frame:
+        """The state of everything, read from the database."""
+        events = tuple((event.caller, event.text) for event in self._journal.events)
+        return Frame(
+            jobs=tuple(self._view(person) for person in CAST if self._is_kept(person)),
+            nbytes=self._store.nbytes(),
+            turns=self._journal.turns,
+            events=events,
+        )
+
+    def _is_kept(self, person: Person) -> bool:
+        return self._store.get_job(self._job_ids[person.name]) is not None
+
+    def _view(self, person: Person) -> JobView:
+        job_id = self._job_ids[person.name]
+        targets = self._store.get_targets(job_id, with_results=False) or []
+        return JobView(person, self._store.get_job(job_id), tuple(targets))
+
+    def step(self, frame: Frame) -> None:
+        """What the callers do once it has come so far: one cancels, one submits again."""
+        done = {view.person: view.job for view in frame.jobs}
+        if not self._cancelled and done[CLEO].targets_done >= CANCEL_AFTER:
+            self._cancelled = True
+            self._cancel()
+        if not self._replayed and done[ADA].targets_done >= REPLAY_AFTER:
+            self._replayed = True
+            self._replay()
+
+    def _cancel(self) -> None:
+        if self.runner.cancel(self._job_ids[CLEO.name]):
+            self._journal.tell(
+                CLEO.name, "cancels: what is in flight is stored, the rest stays pending"
+            )
+
+    def _replay(self) -> None:
+        job_id, reused = self._submit(ADA)
+        answer = "the same job answers" if reused else "a new job is made"
+        self._journal.tell(ADA.name, f"submits the same list again: {answer}, {job_id}")
+
+    def results(self, person: Person) -> list[Entry]:
+        """A person's results, in order."""
+        return list(read_entries(self._store, self._job_ids[person.name]))
+
+    def evict(self) -> tuple[int, Removal]:
+        """Hold the results to one byte less than they take; that budget, and what went."""
+        budget = self._store.nbytes() - 1
+        return budget, self._removing(lambda: self._store.evict_oldest(max_bytes=budget))
+
+    def sweep(self) -> Removal:
+        """Sweep as of a day later, ada having looked at her job an hour before that."""
+        later = self._store.now() + TTL.total_seconds()
+        self._store.touch_job(self._job_ids[ADA.name], now=later - 3600)
+        return self._removing(lambda: self._store.sweep(now=later + 1, ttl=TTL))
+
+    def _removing(self, remove: Any) -> Removal:
+        before, kept = self._store.nbytes(), self._kept()
+        removed = remove()
+        gone = tuple(name for name in kept if name not in self._kept())
+        return Removal(removed, gone, before, self._store.nbytes())
+
+    def _kept(self) -> list[str]:
+        return [person.name for person in CAST if self._is_kept(person)]

@@ -1,0 +1,59 @@
+"""Options that several commands share, and how they are explained."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from batchmill.cli.values import parse_bytes, parse_duration, parse_wait
+
+Db = Annotated[
+    str,
+    typer.Option(
+        "--db",
+        envvar="BATCHMILL_DATABASE_URL",
+        metavar="URL",
+        help="The database.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="For programs: JSON on stdout.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.", show_default=False)]
+Ttl = Annotated[
+    timedelta,
+    typer.Option(
+        "--ttl",
+        parser=parse_duration,
+        metavar="TIME",
+        show_default="24h",
+        help="How long a job is kept after its last use: 24h, 30m, 90s.",
+    ),
+]
+MaxBytes = Annotated[
+    int,
+    typer.Option(
+        "--max-bytes",
+        parser=parse_bytes,
+        metavar="SIZE",
+        help="How much stored results may take: 64MiB, 10MB, 5000.",
+    ),
+]
+Fetch = Annotated[
+    str,
+    typer.Option(
+        "--fetch",
+        metavar="MODULE:FUNCTION",
+        help="The function that fetches a target: fetch(context, caller, target). It is "
+        "imported, from the current folder too.",
+    ),
+]
+Hold = Annotated[
+    timedelta,
+    typer.Option(
+        "--hold-for",
+        parser=parse_wait,
+        metavar="TIME",
+        help="How long a target of a killed runner stays held.",
+    ),
+]
