@@ -21,7 +21,6 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 	$(BIN)/pyright
-	$(BIN)/pyright --verifytypes batchmill --ignoreexternal
 
 imports: $(READY)
 	$(BIN)/lint-imports

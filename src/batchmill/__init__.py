@@ -51,6 +51,25 @@ if TYPE_CHECKING:
         StoreStats,
         TargetStatus,
     )
+    from batchmill.runner import (
+        INTERNAL_ERRORS,
+        Caller,
+        FetchContext,
+        FetchFunc,
+        Hooks,
+        Job,
+        JobReader,
+        JobReport,
+        JobStore,
+        Options,
+        ResolveCaller,
+        Result,
+        Runner,
+        RunnerConfig,
+        Submission,
+        Target,
+        TargetReport,
+    )
     from batchmill.store import (
         BatchJobRow,
         BatchRepository,
@@ -64,6 +83,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "INTERNAL_ERRORS",
     "Admission",
     "BatchJob",
     "BatchJobRow",
@@ -75,25 +95,38 @@ __all__ = [
     "BatchTurnRow",
     "BatchmillError",
     "Busy",
+    "Caller",
     "CallerBusy",
     "CallerClass",
     "Claim",
     "Exchange",
+    "FetchContext",
+    "FetchFunc",
     "Held",
+    "Hooks",
     "InternalError",
     "InvalidInput",
     "InvalidTransition",
+    "Job",
     "JobExists",
     "JobNotFound",
+    "JobReader",
+    "JobReport",
     "JobStatus",
+    "JobStore",
     "Limits",
     "MigrationError",
     "NoTargets",
     "NotMigrated",
+    "Options",
     "Outcome",
     "Released",
+    "ResolveCaller",
+    "Result",
     "RetryLater",
+    "Runner",
     "RunnerClosed",
+    "RunnerConfig",
     "SchemaAhead",
     "SchemaBehind",
     "Settled",
@@ -102,10 +135,13 @@ __all__ = [
     "StoreFull",
     "StoreStats",
     "StoreUnavailable",
+    "Submission",
     "SubmitRejected",
+    "Target",
     "TargetError",
     "TargetExists",
     "TargetNotFound",
+    "TargetReport",
     "TargetStatus",
     "TooManyTargets",
     "__version__",
@@ -118,7 +154,10 @@ _RECORDS = """
     Admission BatchJob BatchTarget CallerClass Claim Exchange Held JobStatus Limits Outcome
     Released Settled StoreStats TargetStatus
 """
-_RUNNER = ""
+_RUNNER = """
+    INTERNAL_ERRORS Caller FetchContext FetchFunc Hooks Job JobReader JobReport JobStore Options
+    ResolveCaller Result Runner RunnerConfig Submission Target TargetReport
+"""
 _STORE = """
     BatchJobRow BatchRepository BatchRunnerRow BatchTargetRow BatchTotalRow BatchTurnRow
     create_store_engine metadata migrate

@@ -224,8 +224,9 @@ def test_a_new_revision_fits_the_house(engine: Engine, sqlite_url: str, tmp_path
     migrate.upgrade(engine)
     config = Config()
     config.set_main_option("script_location", "batchmill.migrations:.")
-    config.set_main_option("path_separator", "newline")
-    config.set_main_option("version_locations", f"batchmill.migrations:versions\n{tmp_path}")
+    config.set_main_option("path_separator", "space")
+    config.set_main_option("version_path_separator", "space")  # its name before Alembic 1.16
+    config.set_main_option("version_locations", f"batchmill.migrations:versions {tmp_path}")
     config.set_main_option("file_template", "%%(rev)s_%%(slug)s")
     with engine.connect() as connection:
         config.attributes["connection"] = connection

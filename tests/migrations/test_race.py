@@ -87,6 +87,10 @@ def upgrade_with_own_engine(kind: str, path: Path) -> None:
         engine.dispose()
 
 
+def upgrade_next(waiting: list[Path]) -> None:
+    upgrade_with_own_engine("ours", waiting.pop())
+
+
 @LONG
 @ROUNDS
 @ENGINES
@@ -109,6 +113,17 @@ def test_threads_with_one_engine(kind: str, rounds: int, tmp_path: Path) -> None
         assert from_a_barrier(partial(migrate.upgrade, engine)) == []
         engine.dispose()
         assert_migrated_once(path)
+
+
+@LONG
+@ROUNDS
+def test_threads_with_a_database_each(rounds: int, tmp_path: Path) -> None:
+    """16 threads upgrade a database each: no database's lock keeps them apart, ours does."""
+    for number in range(rounds):
+        paths = [tmp_path / f"{number}-{thread}.db" for thread in range(THREADS)]
+        assert from_a_barrier(partial(upgrade_next, list(paths))) == []
+        for path in paths:
+            assert_migrated_once(path)
 
 
 @LONG

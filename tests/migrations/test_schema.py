@@ -112,7 +112,7 @@ def test_offline_sql_for_mariadb() -> None:
     assert script.count("CREATE INDEX ") == script.count("CREATE INDEX IF NOT EXISTS ")
 
 
-@pytest.mark.parametrize("url", ["", "nonsense", "nosuch://x:secret@y/z", None])
+@pytest.mark.parametrize("url", ["", "nonsense", "nosuch://x:secret@y/z"])
 def test_offline_sql_for_no_database(url: str) -> None:
     """A URL of no kind that is known is refused, and never shown."""
     with pytest.raises(InvalidInput, match=r"^url: ") as caught:

@@ -181,6 +181,18 @@ def test_upgrade_waits_no_longer_than_its_patience(
     engine.dispose()
 
 
+def test_upgrade_tries_again_while_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that outlasts the engine's own timeout is waited out, within our patience."""
+    path = tmp_path / "busy.db"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    monkeypatch.setattr("time.sleep", lambda _seconds: writer.close())
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 0})
+    migrate.upgrade(engine)
+    migrate.verify(engine)
+    engine.dispose()
+
+
 def test_looking_creates_no_file(tmp_path: Path) -> None:
     """A look at a file that isn't there says so and doesn't create it."""
     path = tmp_path / "absent.db"
