@@ -80,7 +80,8 @@ PASSING: Final = (StoreBusy, StoreUnavailable, StoreFull)
 def translated() -> Iterator[None]:
     """Turn database errors inside the block into ours, with the driver's as ``__cause__``.
 
-    The wrapper's error is dropped, not chained: its text would show up in a traceback.
+    SQLAlchemy's wrapper around it stays as the context, which a traceback doesn't show; what
+    walks contexts all the same finds it without SQL and parameters.
     """
     caught: BaseException | None = None
     try:
@@ -88,9 +89,6 @@ def translated() -> Iterator[None]:
     except (exc.SQLAlchemyError, sqlite3.Error, OverflowError) as error:
         caught = error
     if caught is not None:
-        raise translate(caught) from _bare(driver_error(caught))
-
-
-def _bare(driver: BaseException) -> BaseException:
-    driver.__context__ = None
-    return driver
+        if isinstance(caught, exc.StatementError):
+            caught.statement = caught.params = None
+        raise translate(caught) from driver_error(caught)

@@ -1,0 +1,133 @@
+"""``bound_to``: the repository inside the application's own transaction."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+from batchmill.errors import InvalidInput, InvalidTransition, StoreBusy, TargetExists
+from batchmill.store import BatchRepository
+from batchmill.store.engine import create_store_engine
+from tests.store.support import HOUR, WIDE, job, submit, targets
+
+
+def _orders(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE orders (id TEXT PRIMARY KEY)"))
+
+
+def test_both_commit_with_the_application(store: BatchRepository, raw) -> None:
+    """The application's row and its job are both there after its commit."""
+    _orders(store.engine)
+    with store.engine.begin() as connection:
+        connection.execute(text("INSERT INTO orders VALUES ('o')"))
+        submit(store.bound_to(connection), "a", 2)
+    assert raw("SELECT count(*) FROM orders") == [(1,)]
+    assert raw("SELECT count(*) FROM batch_target") == [(2,)]
+
+
+def test_neither_survives_a_rollback(store: BatchRepository, raw) -> None:
+    """Nothing of a submit is left when the application rolls back."""
+    _orders(store.engine)
+    with Session(store.engine) as session:
+        session.execute(text("INSERT INTO orders VALUES ('o')"))
+        submit(store, "a", 2, within=session)
+        session.rollback()
+    for table in ("orders", "batch_job", "batch_target", "batch_turn"):
+        assert raw(f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_it_never_commits(store: BatchRepository, raw) -> None:
+    """Another connection sees nothing before the application's own commit."""
+    with Session(store.engine) as session:
+        bound = store.bound_to(session)
+        submit(bound, "a")
+        bound.sweep(now=0, ttl=HOUR)
+        bound.evict_oldest(max_bytes=0)
+        assert raw("SELECT count(*) FROM batch_job") == [(0,)]
+        session.commit()
+    assert raw("SELECT count(*) FROM batch_job") == [(1,)]
+
+
+def test_a_call_that_raises_leaves_nothing_in_the_transaction(store: BatchRepository, raw) -> None:
+    """After an error the application may go on and commit the rest."""
+    store.create_job(job("a", targets_total=2))
+    with store.engine.begin() as connection:
+        bound = store.bound_to(connection)
+        bound.put_targets("a", targets(2))
+        with pytest.raises(TargetExists):
+            bound.put_targets("a", targets(3))
+        with pytest.raises(InvalidTransition):
+            bound.set_job_status("a", "failed", now=100)
+            bound.set_job_status("a", "queued", now=100)
+    assert raw("SELECT count(*) FROM batch_target") == [(2,)]
+
+
+def test_one_connection_is_enough(path) -> None:
+    """Nothing in a bound repository opens a second connection: pool size 1 works."""
+    engine = create_store_engine(f"sqlite:///{path}", pool_size=1, max_overflow=0, pool_timeout=1)
+    from batchmill.store import migrate
+
+    migrate.upgrade(engine)
+    store = BatchRepository(engine)
+    with engine.begin() as connection:
+        bound = store.bound_to(connection)
+        submit(bound, "a")
+        assert bound.sweep(now=10_000, ttl=HOUR) == 1
+        assert bound.stats().jobs == {}
+    engine.dispose()
+
+
+def test_a_read_before_the_write_opens_no_stale_transaction(path, store: BatchRepository) -> None:
+    """A SELECT on a plain engine opens no transaction, so that the write after it succeeds."""
+    plain = create_engine(f"sqlite:///{path}")
+    with plain.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM batch_job")).scalar() == 0
+        store.create_job(job("other"))
+        submit(BatchRepository(plain).bound_to(connection), "a")
+        connection.commit()
+    plain.dispose()
+    assert store.count_live_jobs() == 2
+
+
+def test_a_snapshot_that_another_writer_outdated_is_busy(store: BatchRepository) -> None:
+    """A transaction that read first and was overtaken gets StoreBusy, not the driver's error."""
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN")
+        connection.execute(text("SELECT count(*) FROM batch_job")).scalar()
+        store.create_job(job("other"))
+        with pytest.raises(StoreBusy):
+            submit(store.bound_to(connection), "a")
+    assert store.get_job("a") is None
+
+
+def test_a_scoped_session_is_taken_for_its_session(store: BatchRepository) -> None:
+    """A scoped_session works like the Session behind it."""
+    scoped = scoped_session(sessionmaker(store.engine))
+    submit(store.bound_to(scoped), "a")
+    scoped.commit()
+    scoped.remove()
+    assert store.get_job("a") is not None
+
+
+def test_anything_else_is_refused(store: BatchRepository) -> None:
+    """Binding to something that is no connection names the argument."""
+    with pytest.raises(InvalidInput, match="within: must be a Connection or a Session, not str"):
+        store.bound_to("connection")  # type: ignore[arg-type]
+
+
+def test_counts_are_shared_with_the_repository_it_came_from(store: BatchRepository) -> None:
+    """Hits and misses of a bound repository are those of its origin."""
+    with store.engine.begin() as connection:
+        store.bound_to(connection).get_job("nobody")
+    assert store.stats().misses == {"get_job": 1}
+
+
+def test_caps_count_what_the_transaction_has_not_committed_yet(store: BatchRepository) -> None:
+    """Two submits in one transaction see each other."""
+    one = WIDE.__class__(targets_per_job=5, jobs_per_caller=1, jobs_total=5)
+    with store.engine.begin() as connection:
+        bound = store.bound_to(connection)
+        assert submit(bound, "a", limits=one).job_id == "a"
+        assert submit(bound, "b", limits=one).rejected.__name__ == "CallerBusy"

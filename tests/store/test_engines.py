@@ -1,0 +1,244 @@
+"""Engines: ours, and what the application made itself."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sqlite3
+import threading
+
+import pytest
+from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.pool import NullPool, QueuePool, SingletonThreadPool, StaticPool
+
+from batchmill.errors import InvalidInput
+from batchmill.store import BatchRepository, create_store_engine, migrate
+from tests.store.support import HOUR, done, exchange, finish, job, submit
+
+
+def _pragma(engine: Engine, name: str) -> object:
+    with engine.connect() as connection:
+        return connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+
+
+@pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])
+def test_each_connection_is_set_up(sqlite_url: str, durability: str, level: int) -> None:
+    """WAL, foreign keys, a busy timeout and the durability asked for hold on a connection."""
+    engine = create_store_engine(sqlite_url, durability=durability)
+    assert _pragma(engine, "journal_mode") == "wal"
+    assert _pragma(engine, "synchronous") == level
+    assert _pragma(engine, "foreign_keys") == 1
+    assert _pragma(engine, "busy_timeout") == 30_000
+    engine.dispose()
+
+
+def test_full_durability_is_the_default(sqlite_url: str) -> None:
+    """Without a word, what was acknowledged survives a power cut."""
+    engine = create_store_engine(sqlite_url)
+    assert _pragma(engine, "synchronous") == 2
+    engine.dispose()
+
+
+def test_the_applications_arguments_win(sqlite_url: str) -> None:
+    """What create_engine takes is passed on, the busy timeout included."""
+    engine = create_store_engine(sqlite_url, connect_args={"timeout": 1.5}, pool_size=3)
+    assert _pragma(engine, "busy_timeout") == 1500
+    assert isinstance(engine.pool, QueuePool)
+    assert engine.pool.size() == 3
+    engine.dispose()
+
+
+@pytest.mark.parametrize("given", ["off", None, 1])
+def test_an_unknown_durability_is_refused(sqlite_url: str, given: object) -> None:
+    """The error names the argument and what it takes."""
+    with pytest.raises(InvalidInput, match="durability: must be 'full' or 'normal'"):
+        create_store_engine(sqlite_url, durability=given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("url", ["not a url", "", 5, None])
+def test_a_url_that_is_none_is_refused_without_showing_it(url: object) -> None:
+    """The error names the argument and an example, never what was given."""
+    with pytest.raises(InvalidInput, match=r"^url: is not a database URL") as caught:
+        create_store_engine(url)  # type: ignore[arg-type]
+    assert "not a url" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "driver"),
+    [
+        ("postgresql://u:p@h/d", "postgresql+psycopg"),
+        ("mariadb://u:p@h/d", "mariadb+pymysql"),
+        ("postgresql+psycopg://u:p@h/d", "postgresql+psycopg"),
+    ],
+)
+def test_bare_urls_mean_our_drivers(url: str, driver: str) -> None:
+    """postgresql:// is psycopg 3 and mariadb:// is PyMySQL."""
+    assert create_store_engine(url).url.drivername == driver
+
+
+def test_a_database_not_yet_supported_is_refused() -> None:
+    """A store on another database than SQLite says so at once."""
+    with pytest.raises(InvalidInput, match="not supported by this version; use SQLite"):
+        BatchRepository(create_store_engine("postgresql://u:secret@h/d"))
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
+def test_memory_works_with_several_threads(url: str) -> None:
+    """cases.md S5: a database in memory is one for all threads, one of them at a time."""
+    engine = create_store_engine(url)
+    migrate.upgrade(engine)
+    store = BatchRepository(engine)
+    threads = [threading.Thread(target=submit, args=(store, f"j{n}", 3)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.count_live_jobs() == 8
+    engine.dispose()
+
+
+@pytest.mark.parametrize("pool", [SingletonThreadPool, StaticPool, NullPool])
+def test_pools_that_break_a_database_in_memory_are_refused(pool: type) -> None:
+    """A pool that shares, or multiplies, a database in memory is named in the error."""
+    engine = create_engine("sqlite://", poolclass=pool)
+    with pytest.raises(InvalidInput, match=f"engine: {pool.__name__}"):
+        BatchRepository(engine)
+    engine.dispose()
+
+
+def test_a_queue_of_several_connections_to_memory_is_refused() -> None:
+    """Five connections to a database in memory would be five databases."""
+    engine = create_engine("sqlite://", poolclass=QueuePool)
+    with pytest.raises(InvalidInput, match="engine: QueuePool on a database in memory"):
+        BatchRepository(engine)
+
+
+def test_static_pool_on_a_file_is_refused(sqlite_url: str) -> None:
+    """One connection shared by threads would mix their transactions."""
+    engine = create_engine(sqlite_url, poolclass=StaticPool)
+    with pytest.raises(InvalidInput, match="engine: StaticPool shares one connection"):
+        BatchRepository(engine)
+
+
+@pytest.mark.parametrize("given", [None, "sqlite://", object()])
+def test_no_engine_is_refused(given: object) -> None:
+    """The error names the argument and its type."""
+    with pytest.raises(InvalidInput, match="engine: must be an Engine"):
+        BatchRepository(given)  # type: ignore[arg-type]
+
+
+def test_a_schema_is_refused_where_there_are_none(engine: Engine) -> None:
+    """SQLite has no schemas."""
+    with pytest.raises(InvalidInput, match="schema: this database has no schemas"):
+        BatchRepository(engine, schema="app")
+
+
+def _with_begin_event(url: str) -> Engine:
+    """The recipe of SQLAlchemy's own documentation for real transactions on SQLite."""
+    engine = create_engine(url)
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+HOSTS = {
+    "plain": create_engine,
+    "null_pool": lambda url: create_engine(url, poolclass=NullPool),
+    "begin_event": _with_begin_event,
+    "autocommit": lambda url: create_engine(url, isolation_level="AUTOCOMMIT"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTS)
+def test_an_engine_of_the_applications_works(sqlite_url: str, kind: str) -> None:
+    """A whole life of jobs runs on any engine that the application may have made."""
+    engine = HOSTS[kind](sqlite_url)
+    migrate.upgrade(engine)
+    store = BatchRepository(engine)
+    finish(store, "a", '{"content":"é"}')
+    submit(store, "b")
+    assert store.nbytes() == len('{"content":"é"}'.encode())
+    assert store.evict_oldest(max_bytes=0) == 1
+    assert store.sweep(now=100 + 3600, ttl=HOUR) == 1
+    assert store.list_jobs() == []
+    engine.dispose()
+    gc.collect()
+
+
+@pytest.mark.parametrize("kind", HOSTS)
+def test_a_failed_call_on_it_leaves_nothing(sqlite_url: str, kind: str) -> None:
+    """A write that fails half-way is rolled back on any engine of the application's."""
+    engine = HOSTS[kind](sqlite_url)
+    migrate.upgrade(engine)
+    store = BatchRepository(engine)
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "CREATE TRIGGER fail BEFORE INSERT ON batch_turn "
+                "BEGIN SELECT RAISE(ABORT, 'no turn'); END"
+            )
+        )
+    with pytest.raises(Exception, match="constraint"):
+        submit(store, "a", 3)
+    assert store.get_job("a") is None
+    engine.dispose()
+    gc.collect()
+
+
+def test_an_engine_of_the_applications_is_not_changed(sqlite_url: str) -> None:
+    """Its journal mode, its foreign keys and its events stay what they were."""
+    engine = create_engine(sqlite_url)
+    migrate.upgrade(engine)
+    finish(BatchRepository(engine), "a")
+    assert _pragma(engine, "journal_mode") == "delete"
+    assert _pragma(engine, "foreign_keys") == 0
+    engine.dispose()
+
+
+def test_a_sweep_leaves_no_orphan_without_foreign_keys(sqlite_url: str) -> None:
+    """cases.md 16: with foreign keys off no target outlives its job, and an id can be used anew."""
+    engine = create_engine(sqlite_url)
+    migrate.upgrade(engine)
+    store = BatchRepository(engine)
+    for name in ("a", "b", "c"):
+        submit(store, name, 5)
+    (claim,) = exchange(store).claims
+    exchange(store, [done(claim, '"old"')], want=0)
+    assert store.sweep(now=100 + 3600, ttl=HOUR) == 3
+    with engine.connect() as connection:
+        for table in ("batch_target", "batch_turn"):
+            assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() == 0
+    submit(store, "a", 5)
+    assert [target.result for target in store.get_targets("a") or ()] == [None] * 5
+    engine.dispose()
+
+
+def test_a_forked_child_opens_connections_of_its_own(engine: Engine) -> None:
+    """cases.md S3: a child of fork shares no connection with its parent, and both go on."""
+    store = BatchRepository(engine)
+    store.create_job(job("before"))
+    with engine.connect() as connection:
+        inherited = id(connection.connection.driver_connection)
+    children = []
+    for number in range(4):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                with engine.connect() as connection:
+                    own = id(connection.connection.driver_connection) != inherited
+                store.create_job(job(f"child-{number}"))
+                status = 0 if own else 2
+            finally:
+                os._exit(status)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+    store.create_job(job("after"))
+    assert len(store.list_jobs()) == 6
