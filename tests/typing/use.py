@@ -69,10 +69,11 @@ def stores() -> Iterator[JobStore]:
 def run(store: JobStore, account: Account) -> None:
     """A job from submit to its results."""
     config = RunnerConfig(workers=4, worker_limit=8, ttl=timedelta(hours=1))
-    hooks = Hooks(job=lambda outcome: print(outcome), depth=lambda live: print(live))
+    hooks = Hooks(job=print, depth=print)
     with Runner(store, fetch, config, hooks=hooks, resolve_caller=resolve) as runner:
-        targets = ["https://example.org/", Target("https://example.com/", Options(mode="text"))]
-        job_id, reused = runner.submit(account, targets)
+        job_id, reused = runner.submit(
+            account, ["https://example.org/", Target("https://example.com/", Options(mode="text"))]
+        )
         assert_type(job_id, str)
         assert_type(reused, bool)
         assert_type(runner.wait(job_id, timeout=10), Job)
