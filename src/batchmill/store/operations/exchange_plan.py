@@ -102,6 +102,7 @@ class Plan:
     refused: list[str] = field(default_factory=list)
     unstorable: list[str] = field(default_factory=list)
     settled: list[Settled] = field(default_factory=list)
+    put_back: bool = False
     _again: list[tuple[HeldTurn, dict[str, Any]]] = field(default_factory=list)
 
     def take(self, outcome: Outcome, turn: HeldTurn | None) -> None:
@@ -124,8 +125,11 @@ class Plan:
     def claim_again(self) -> None:
         """Claim the next targets of the jobs stored here, while slots are left.
 
-        They come after every open turn, since their numbers are the freshest.
+        They come after every open turn, since their numbers are the freshest. Where targets
+        were put back as well, their places among these decide: that is left to a second round.
         """
+        if self.put_back:
+            return
         for was, turn in self._again[: self.ask.want - len(self.claims)]:
             turn.update(self._new_hold())
             self._start(was, turn["next_idx"], None, turn["token"])
@@ -167,6 +171,7 @@ class Plan:
                     ready_at = to_ms(outcome.ready_at)
                 busy_since = self.ask.now_ms if busy_since is None else busy_since
             self._to_the_back(turn, turn.next_idx, turn.targets_failed, ready_at, busy_since)
+            self.put_back = True
 
     def _settle(self, turn: HeldTurn, status: JobStatus, error: str) -> None:
         change = self._change(turn.job_id, turn.status)

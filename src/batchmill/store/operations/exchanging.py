@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from batchmill.errors import StoreError
 from batchmill.record_checks import unstorable
-from batchmill.records import Exchange, Outcome
+from batchmill.records import Claim, Exchange, Outcome
 from batchmill.store.failures import PASSING, translate
 from batchmill.store.operations.common import add_to_total, listed
 from batchmill.store.operations.exchange_plan import Ask, HeldTurn, OpenTurn, Plan
@@ -42,7 +42,8 @@ def nothing_to_claim(tx: Tx, ask: Ask) -> Exchange | None:
         return None
     held = tx.rows(turns.held_turns, queue=ask.queue, holder=ask.runner_id)
     cancelled = [turn.job_id for turn in map(HeldTurn._make, held) if turn.ended]
-    return Exchange(cancelled=cancelled, next_ready_at=_next_ready_at(tx, ask))
+    ready_at = _next_ready_at(tx, ask) if ask.want else None
+    return Exchange([], [], [], [], [], cancelled, ready_at)
 
 
 def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
@@ -55,8 +56,10 @@ def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
     if ask.want:
         plan.claim_open(_open_turns(tx, ask))
         plan.claim_again()
-    total = _write(tx, plan)
-    over = _keep_budget(tx, plan, total)
+    over = _keep_budget(tx, plan, _write(tx, plan))
+    left = ask.want - len(plan.claims)
+    if left and plan.put_back:
+        plan.claims += _claim_what_was_put_back(tx, ask, left)
     answer = Exchange(
         claims=plan.claims,
         stored=plan.stored,
@@ -67,6 +70,14 @@ def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
         next_ready_at=_next_ready_at(tx, ask) if len(plan.claims) < ask.want else None,
     )
     return Exchanged(answer, over)
+
+
+def _claim_what_was_put_back(tx: Tx, ask: Ask, want: int) -> list[Claim]:
+    """A second round of claims: a target that came back may be ready again at once."""
+    again = Plan(replace(ask, want=want))
+    again.claim_open(_open_turns(tx, again.ask))
+    _write(tx, again)
+    return again.claims
 
 
 def exchange_singly(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
