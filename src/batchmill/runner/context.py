@@ -11,9 +11,9 @@ class FetchContext:
     __slots__ = ("_cancelled", "_changed", "attempt", "idx", "job_id")
 
     def __init__(self, job_id: str, idx: int, attempt: int, changed: threading.Condition) -> None:
-        self.job_id = job_id
-        self.idx = idx
-        self.attempt = attempt
+        self.job_id: str = job_id
+        self.idx: int = idx
+        self.attempt: int = attempt
         """1 plus the earlier starts of this target."""
         self._changed = changed
         self._cancelled = False

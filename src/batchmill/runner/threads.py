@@ -65,7 +65,7 @@ class Runner(JobReader, Generic[C]):
     ) -> None:
         if inspect.iscoroutinefunction(fetch):
             raise InvalidInput("fetch: a Runner calls a plain function, not a coroutine function")
-        self.config = RunnerConfig() if config is None else config
+        self.config: RunnerConfig = RunnerConfig() if config is None else config
         self._label = check_text("runner_id", "runner" if runner_id is None else runner_id)
         self._queue = check_name("queue", queue, least=1)
         self._shared = resolve_caller is not None

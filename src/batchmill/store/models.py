@@ -31,7 +31,7 @@ NAMING_CONVENTION: Final = {
     "ck": "%(table_name)s_%(constraint_name)s_ck",
 }
 
-metadata = MetaData(naming_convention=NAMING_CONVENTION)
+metadata: MetaData = MetaData(naming_convention=NAMING_CONVENTION)
 
 _MARIADB_COLLATION: Final = "utf8mb4_nopad_bin"
 
