@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from batchmill.errors import InvalidInput
-from batchmill.records import BatchJob, BatchTarget, Limits, Outcome, TargetStatus
+from batchmill.records import BatchJob, BatchTarget, JobStatus, Limits, Outcome, TargetStatus
 from batchmill.testing.contract.base import Contract, SubmittedContract
 from batchmill.testing.contract.steps import (
     HOUR,
     WIDE,
-    T,
     Steps,
+    T,
     add_job,
     contents_of,
     job_of,
@@ -159,7 +159,7 @@ class BadInput(Contract):
         add_job(store, "a", 1)
         assert_refused(store, lambda: store.mark_in_flight_failed(value, now=T), "reason")
         assert_refused(
-            store, lambda: store.set_job_status("a", "failed", now=T, error=value), "error"
+            store, lambda: store.set_job_status("a", JobStatus.FAILED, now=T, error=value), "error"
         )
 
     @pytest.mark.parametrize("now", BAD_TIMES)
@@ -187,7 +187,7 @@ class BadInput(Contract):
     @pytest.mark.parametrize("max_bytes", [-1, math.nan, 1.5, None, True])
     def test_budgets(self, store: Repository, max_bytes: Any) -> None:
         """A byte budget that isn't a whole number from 0 is refused (cases.md S13)."""
-        store.create_job(job_of("a", status="done", nbytes=10))  # type: ignore[arg-type]
+        store.create_job(job_of("a", status=JobStatus.DONE, nbytes=10))
         assert_refused(store, lambda: store.evict_oldest(max_bytes=max_bytes), "max_bytes")
 
     @pytest.mark.parametrize("limit", [-1, math.nan, 1.5, True])

@@ -9,8 +9,8 @@ import pytest
 from batchmill.records import Claim, JobStatus, Outcome
 from batchmill.testing.contract.base import SubmittedContract
 from batchmill.testing.contract.steps import (
-    T,
     Steps,
+    T,
     contents_of,
     done,
     fail_job,
@@ -84,7 +84,7 @@ class Fences(SubmittedContract):
         """After a put-back the same runner's first token no longer stores anything."""
         steps.submit("a", 2)
         first = steps.claim()
-        second = steps.exchange(put_back(first), want=1).claims[0]
+        second = steps.retry(put_back(first))
         assert second.idx == first.idx
         assert steps.exchange(done(first, "old")).refused == [first.token]
         assert steps.exchange(done(second, "new")).stored == [second.token]
@@ -118,7 +118,7 @@ class Fences(SubmittedContract):
         claim = steps.claim(runner="r1")
         answer = steps.exchange(done(claim), runner=runner, queue=queue)
         assert (answer.refused, answer.stored) == ([claim.token], [])
-        assert store.hold("r2", [claim.token], now=T, hold_for=60).lost == [claim.token]
+        assert steps.hold(claim.token, runner="r2", now=T, hold_for=60).lost == [claim.token]
         assert statuses_in(store, "a") == ["running", "pending"]
 
     def test_an_outcome_counts_once(self, store: Store, steps: Steps) -> None:
@@ -170,7 +170,7 @@ class Fences(SubmittedContract):
         """Renewing an old token says that it is lost, and doesn't extend the new hold."""
         old, _ = lose(steps)
         before = contents_of(store)
-        held = store.hold("r1", [old.token], now=T + 150, hold_for=1000)
+        held = steps.hold(old.token, now=T + 150, hold_for=1000)
         assert (held.lost, held.cancelled) == ([old.token], [])
         assert contents_of(store) == before
         assert steps.release(now=T + 160).put_back == 1

@@ -7,8 +7,8 @@ import pytest
 from batchmill.records import RUNNER_LOST, JobStatus, Settled, TargetStatus
 from batchmill.testing.contract.base import SubmittedContract
 from batchmill.testing.contract.steps import (
-    T,
     Steps,
+    T,
     contents_of,
     done,
     failed,
@@ -25,11 +25,11 @@ from batchmill.testing.contract.surface import Store
 class Holding(SubmittedContract):
     """hold."""
 
-    def test_a_renewed_hold_lasts(self, store: Store, steps: Steps) -> None:
+    def test_a_renewed_hold_lasts(self, steps: Steps) -> None:
         """A renewed hold lapses at the renewal's now + hold_for, not before."""
         steps.submit("a")
         claim = steps.claim(hold_for=60)
-        held = store.hold("r1", [claim.token], now=T + 50, hold_for=60)
+        held = steps.hold(claim.token, now=T + 50, hold_for=60)
         assert (held.lost, held.cancelled) == ([], [])
         assert steps.release(now=T + 109.9).put_back == 0
         assert steps.release(now=T + 110).put_back == 1
@@ -39,18 +39,18 @@ class Holding(SubmittedContract):
         steps.submit("a")
         steps.submit("b")
         claim = steps.claim()
-        store.hold("r1", [claim.token], now=T + 50.5, hold_for=60)
+        steps.hold(claim.token, now=T + 50.5, hold_for=60)
         assert (job_in(store, "a").lease, job_in(store, "b").lease) == (T + 50, T)
 
-    def test_what_is_lost_is_told(self, store: Store, steps: Steps) -> None:
+    def test_what_is_lost_is_told(self, steps: Steps) -> None:
         """Tokens that are stored, released or unknown are lost; the others are renewed."""
         for job_id in "abc":
             steps.submit(job_id)
         kept, stored, released = steps.exchange(want=3).claims
         steps.exchange(done(stored), put_back(released))
         tokens = [stored.token, kept.token, "unknown", released.token]
-        held = store.hold("r1", tokens, now=T + 1, hold_for=60)
-        assert list(held.lost) == [stored.token, "unknown", released.token]
+        held = steps.hold(*tokens, now=T + 1, hold_for=60)
+        assert held.lost == [stored.token, "unknown", released.token]
 
     def test_a_cancelled_job_is_told(self, store: Store, steps: Steps) -> None:
         """A job in hand that was cancelled meanwhile is named; its hold isn't lost."""
@@ -58,20 +58,20 @@ class Holding(SubmittedContract):
         steps.submit("b")
         claims = steps.exchange(want=2).claims
         store.cancel_job("b", now=T)
-        held = store.hold("r1", [claim.token for claim in claims], now=T + 1, hold_for=60)
+        held = steps.hold(*(claim.token for claim in claims), now=T + 1, hold_for=60)
         assert (held.lost, held.cancelled) == ([], ["b"])
 
-    def test_a_lapsed_hold_can_be_renewed(self, store: Store, steps: Steps) -> None:
+    def test_a_lapsed_hold_can_be_renewed(self, steps: Steps) -> None:
         """A hold that lapsed but was not released is current, and can be renewed."""
         steps.submit("a")
         claim = steps.claim(hold_for=10)
-        assert store.hold("r1", [claim.token], now=T + 50, hold_for=10).lost == []
+        assert steps.hold(claim.token, now=T + 50, hold_for=10).lost == []
         assert steps.release(now=T + 55).put_back == 0
 
-    def test_a_renewal_of_nothing(self, store: Store) -> None:
+    def test_a_renewal_of_nothing(self, steps: Steps) -> None:
         """A runner with nothing in hand may say that it is alive."""
-        held = store.hold("r1", [], now=T, hold_for=60)
-        assert (list(held.lost), list(held.cancelled)) == ([], [])
+        held = steps.hold(now=T, hold_for=60)
+        assert (held.lost, held.cancelled) == ([], [])
 
 
 class Losing(SubmittedContract):
@@ -82,7 +82,7 @@ class Losing(SubmittedContract):
         steps.submit("a", 2)
         steps.claim()
         released = steps.release(now=T + 60)
-        assert (released.put_back, list(released.failed), list(released.settled)) == (1, [], [])
+        assert (released.put_back, released.failed, released.settled) == (1, [], [])
         assert statuses_in(store, "a") == ["pending", "pending"]
         assert (job_in(store, "a").status, job_in(store, "a").lease) == (JobStatus.RUNNING, T + 60)
         claim = steps.claim(runner="r2", now=T + 60)
@@ -114,10 +114,10 @@ class Losing(SubmittedContract):
         for loss in range(1, max_attempts):
             steps.claim(now=T + 100 * loss)
             released = steps.release(now=T + 100 * loss + 60, max_attempts=max_attempts)
-            assert (released.put_back, list(released.failed)) == (1, [])
+            assert (released.put_back, released.failed) == (1, [])
         claim = steps.claim(now=T + 1000)
         released = steps.release(now=T + 1060, max_attempts=max_attempts)
-        assert (released.put_back, released.failed, list(released.settled)) == (
+        assert (released.put_back, released.failed, released.settled) == (
             0,
             [claim.token],
             [],
@@ -139,8 +139,8 @@ class Losing(SubmittedContract):
     def test_only_losses_count(self, steps: Steps) -> None:
         """Put-backs and retries are starts, but no losses."""
         steps.submit("a")
-        claim = steps.exchange(put_back(steps.claim()), want=1).claims[0]
-        claim = steps.exchange(later(claim, T), want=1).claims[0]
+        claim = steps.retry(put_back(steps.claim()))
+        claim = steps.retry(later(claim, T))
         assert claim.attempt == 3
         assert steps.release(now=T + 60, max_attempts=2).put_back == 1
 
@@ -177,7 +177,7 @@ class Losing(SubmittedContract):
         steps.submit("b", 2)
         before = contents_of(store)
         released = steps.release(now=T + 500)
-        assert (released.put_back, list(released.failed), list(released.settled)) == (0, [], [])
+        assert (released.put_back, released.failed, released.settled) == (0, [], [])
         assert contents_of(store) == before
 
     def test_a_cancelled_job_in_flight_ends(self, store: Store, steps: Steps) -> None:
@@ -188,7 +188,7 @@ class Losing(SubmittedContract):
         assert steps.release(now=T + 59).put_back == 0
         assert statuses_in(store, "a") == ["running", "pending"]
         released = steps.release(now=T + 60, max_attempts=1)
-        assert (released.put_back, list(released.failed), list(released.settled)) == (0, [], [])
+        assert (released.put_back, released.failed, released.settled) == (0, [], [])
         assert statuses_in(store, "a") == ["pending", "pending"]
         assert job_in(store, "a").status is JobStatus.CANCELLED
         answer = steps.exchange(done(claim), want=5, now=T + 61)

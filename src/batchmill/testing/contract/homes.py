@@ -7,8 +7,8 @@ import pytest
 from batchmill.records import RUNNER_LOST, JobStatus, Settled
 from batchmill.testing.contract.base import SubmittedContract
 from batchmill.testing.contract.steps import (
-    T,
     Steps,
+    T,
     contents_of,
     done,
     job_in,
@@ -21,9 +21,9 @@ class Homes(SubmittedContract):
     """release_lost of jobs with a home, and leave."""
 
     def test_a_home_not_seen_fails_its_jobs(self, store: Store, steps: Steps) -> None:
-        """A live job whose home wasn't seen for hold_for fails: "runner lost", lease now, settled."""
+        """A live job whose home wasn't seen for hold_for fails: "runner lost", lease now, told."""
         steps.submit("a", 2, home="r1")
-        assert list(steps.release(now=T + 59.9).settled) == []
+        assert steps.release(now=T + 59.9).settled == []
         released = steps.release(now=T + 60)
         assert released.settled == [Settled("a", JobStatus.FAILED, T)]
         job = job_in(store, "a")
@@ -35,7 +35,7 @@ class Homes(SubmittedContract):
         steps.submit("a", 2, home="r1")
         claim = steps.claim(runner="r1")
         released = steps.release(now=T + 60)
-        assert (released.put_back, list(released.failed), len(released.settled)) == (0, [], 1)
+        assert (released.put_back, released.failed, len(released.settled)) == (0, [], 1)
         assert statuses_in(store, "a") == ["pending", "pending"]
         assert steps.exchange(done(claim), runner="r1", now=T + 61).refused == [claim.token]
         assert job_in(store, "a").targets_done == 0
@@ -45,9 +45,9 @@ class Homes(SubmittedContract):
         steps.submit("a", home="r1")
         steps.submit("b", home="r1")
         claim = steps.claim(runner="r1")
-        store.hold("r1", [claim.token], now=T + 50, hold_for=60)
+        steps.hold(claim.token, now=T + 50, hold_for=60)
         before = contents_of(store)
-        assert list(steps.release(now=T + 109).settled) == []
+        assert steps.release(now=T + 109).settled == []
         assert contents_of(store) == before
         assert len(steps.release(now=T + 110).settled) == 2
 
@@ -56,7 +56,7 @@ class Homes(SubmittedContract):
         steps.submit("mine", home="r1")
         steps.submit("other", home="r2")
         steps.submit("shared")
-        store.hold("r2", [], now=T + 50, hold_for=60)
+        steps.hold(runner="r2", now=T + 50, hold_for=60)
         released = steps.release(now=T + 60)
         assert [settled.job_id for settled in released.settled] == ["mine"]
         assert (job_in(store, "other").status, job_in(store, "shared").status) == (
@@ -64,25 +64,25 @@ class Homes(SubmittedContract):
             JobStatus.QUEUED,
         )
 
-    def test_a_longer_hold_of_its_own_counts(self, store: Store, steps: Steps) -> None:
+    def test_a_longer_hold_of_its_own_counts(self, steps: Steps) -> None:
         """A home that said a longer hold_for is lost after that, whoever asks with a shorter."""
         steps.submit("a", home="r1")
-        store.hold("r1", [], now=T, hold_for=600)
-        assert list(steps.release(now=T + 599, hold_for=5).settled) == []
+        steps.hold(now=T, hold_for=600)
+        assert steps.release(now=T + 599, hold_for=5).settled == []
         assert len(steps.release(now=T + 600, hold_for=5).settled) == 1
 
-    def test_a_longer_hold_of_who_asks_counts(self, store: Store, steps: Steps) -> None:
+    def test_a_longer_hold_of_who_asks_counts(self, steps: Steps) -> None:
         """Who asks with a longer hold_for is more patient than the home's own."""
         steps.submit("a", home="r1")
-        store.hold("r1", [], now=T, hold_for=5)
-        assert list(steps.release(now=T + 599, hold_for=600).settled) == []
+        steps.hold(now=T, hold_for=5)
+        assert steps.release(now=T + 599, hold_for=600).settled == []
         assert len(steps.release(now=T + 600, hold_for=600).settled) == 1
 
     def test_a_submit_counts_as_seen(self, steps: Steps) -> None:
         """A runner that submits a job of its own is seen at that time."""
         steps.submit("a", home="r1")
         steps.submit("b", home="r1", now=T + 50)
-        assert list(steps.release(now=T + 109).settled) == []
+        assert steps.release(now=T + 109).settled == []
         assert len(steps.release(now=T + 110).settled) == 2
 
     def test_a_runner_that_left_is_lost_at_once(self, store: Store, steps: Steps) -> None:
@@ -90,7 +90,7 @@ class Homes(SubmittedContract):
         steps.submit("a", home="r1")
         steps.submit("b", home="r2")
         steps.submit("c")
-        store.hold("r1", [], now=T, hold_for=600)
+        steps.hold(now=T, hold_for=600)
         store.leave("r1")
         released = steps.release(now=T)
         assert released.settled == [Settled("a", JobStatus.FAILED, T)]
@@ -110,7 +110,7 @@ class Homes(SubmittedContract):
         steps.claim(runner="r1")
         store.cancel_job("a", now=T)
         store.leave("r1")
-        assert list(steps.release(now=T).settled) == []
+        assert steps.release(now=T).settled == []
         assert statuses_in(store, "a") == ["pending", "pending"]
         assert job_in(store, "a").status is JobStatus.CANCELLED
 

@@ -7,8 +7,8 @@ import pytest
 from batchmill.records import JobStatus, TargetStatus
 from batchmill.testing.contract.base import Contract, SubmittedContract
 from batchmill.testing.contract.steps import (
-    T,
     Steps,
+    T,
     add_job,
     contents_of,
     done,

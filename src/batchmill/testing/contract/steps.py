@@ -14,6 +14,7 @@ from batchmill.records import (
     BatchTarget,
     Claim,
     Exchange,
+    Held,
     JobStatus,
     Limits,
     Outcome,
@@ -208,8 +209,8 @@ class Steps:
         hold_for: float = HOLD,
         max_bytes: int = BIG,
     ) -> Exchange:
-        """Hand in outcomes and ask for up to ``want`` claims."""
-        return self.store.exchange(
+        """Hand in outcomes and ask for up to ``want`` claims; every sequence comes as a list."""
+        answer = self.store.exchange(
             runner,
             outcomes,
             queue=queue,
@@ -219,12 +220,36 @@ class Steps:
             hold_for=hold_for,
             max_bytes=max_bytes,
         )
+        return Exchange(
+            list(answer.claims),
+            list(answer.stored),
+            list(answer.refused),
+            list(answer.unstorable),
+            list(answer.settled),
+            list(answer.cancelled),
+            answer.next_ready_at,
+        )
 
     def claim(self, *, runner: str = "r1", now: float = T, hold_for: float = HOLD) -> Claim:
         """The one next target, which must be there."""
         claims = self.exchange(want=1, runner=runner, now=now, hold_for=hold_for).claims
         assert len(claims) == 1, "nothing could be claimed"
         return claims[0]
+
+    def retry(self, outcome: Outcome, *, now: float = T) -> Claim:
+        """Hand in what leaves a target pending, then take the next target, its own or another's.
+
+        Whether the same exchange may hand out what it put back is left to the store.
+        """
+        self.exchange(outcome, now=now)
+        return self.claim(now=now)
+
+    def hold(
+        self, *tokens: str, runner: str = "r1", now: float = T, hold_for: float = HOLD
+    ) -> Held:
+        """Renew holds."""
+        held = self.store.hold(runner, tokens, now=now, hold_for=hold_for)
+        return Held(list(held.lost), list(held.cancelled))
 
     def drain(self, *, now: float = T, limit: int = 1000) -> list[tuple[str, int]]:
         """Let one worker finish everything; what it claimed, in order."""
@@ -242,6 +267,7 @@ class Steps:
         self, *, now: float, hold_for: float = HOLD, max_attempts: int = 3, limit: int = 100
     ) -> Released:
         """Look for lost runners."""
-        return self.store.release_lost(
+        released = self.store.release_lost(
             now=now, hold_for=hold_for, max_attempts=max_attempts, limit=limit
         )
+        return Released(released.put_back, list(released.failed), list(released.settled))

@@ -20,8 +20,8 @@ from batchmill.testing.contract.base import SubmittedContract
 from batchmill.testing.contract.steps import (
     HOUR,
     WIDE,
-    T,
     Steps,
+    T,
     contents_of,
     done,
     fail_job,

@@ -26,17 +26,27 @@ class Capabilities:
 class Repository(Protocol):
     """Jobs and targets as an application keeps, reads and expires them."""
 
-    def create_job(self, job: BatchJob) -> None: ...
+    def create_job(self, job: BatchJob) -> None:
+        """Store a job as given."""
+        ...
 
-    def get_job(self, job_id: str, *, touch_at: float | None = None) -> BatchJob | None: ...
+    def get_job(self, job_id: str, *, touch_at: float | None = None) -> BatchJob | None:
+        """The job, None when unknown; ``touch_at`` sets its lease."""
+        ...
 
     def find_job_by_idem_key(
         self, caller: str, idem_key: str, *, now: float, ttl: timedelta
-    ) -> str | None: ...
+    ) -> str | None:
+        """The newest job that answers the key."""
+        ...
 
-    def count_live_jobs(self, caller: str | None = None) -> int: ...
+    def count_live_jobs(self, caller: str | None = None) -> int:
+        """How many jobs are queued or running."""
+        ...
 
-    def put_targets(self, job_id: str, targets: Sequence[BatchTarget]) -> None: ...
+    def put_targets(self, job_id: str, targets: Sequence[BatchTarget]) -> None:
+        """Add targets, all or none."""
+        ...
 
     def get_targets(
         self,
@@ -46,7 +56,9 @@ class Repository(Protocol):
         limit: int | None = None,
         with_results: bool = True,
         max_bytes: int | None = None,
-    ) -> list[BatchTarget] | None: ...
+    ) -> list[BatchTarget] | None:
+        """A page of targets in order, None for an unknown job."""
+        ...
 
     def update_target(
         self,
@@ -58,23 +70,39 @@ class Repository(Protocol):
         result: str | None = None,
         error: str | None = None,
         hint: str | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Write one target's status and texts."""
+        ...
 
     def set_job_status(
         self, job_id: str, status: JobStatus, *, now: float, error: str = ""
-    ) -> None: ...
+    ) -> None:
+        """Set status, error and lease."""
+        ...
 
-    def touch_job(self, job_id: str, *, now: float) -> None: ...
+    def touch_job(self, job_id: str, *, now: float) -> None:
+        """Set the lease."""
+        ...
 
-    def sweep(self, *, now: float, ttl: timedelta, limit: int | None = None) -> int: ...
+    def sweep(self, *, now: float, ttl: timedelta, limit: int | None = None) -> int:
+        """Delete jobs whose lease has run out; the count."""
+        ...
 
-    def evict_oldest(self, *, max_bytes: int, limit: int | None = None) -> int: ...
+    def evict_oldest(self, *, max_bytes: int, limit: int | None = None) -> int:
+        """Delete finished jobs until the total fits; the count."""
+        ...
 
-    def mark_in_flight_failed(self, reason: str, *, now: float) -> int: ...
+    def mark_in_flight_failed(self, reason: str, *, now: float) -> int:
+        """Fail every live job; the count."""
+        ...
 
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The sum of every job's ``nbytes``."""
+        ...
 
-    def stats(self) -> StoreStats: ...
+    def stats(self) -> StoreStats:
+        """What was asked, and what is stored."""
+        ...
 
     def list_jobs(
         self,
@@ -83,9 +111,13 @@ class Repository(Protocol):
         status: JobStatus | None = None,
         after: str | None = None,
         limit: int = 100,
-    ) -> list[BatchJob]: ...
+    ) -> list[BatchJob]:
+        """A page of jobs, newest first."""
+        ...
 
-    def delete_job(self, job_id: str) -> bool: ...
+    def delete_job(self, job_id: str) -> bool:
+        """Delete a job; False when unknown."""
+        ...
 
 
 class Store(Repository, JobStore, Protocol):

@@ -10,8 +10,8 @@ from batchmill.records import JobStatus
 from batchmill.testing.contract.base import Contract, SubmittedContract
 from batchmill.testing.contract.steps import (
     HOUR,
-    T,
     Steps,
+    T,
     add_finished,
     add_job,
     assert_counters_true,
@@ -143,7 +143,7 @@ class SweepingSubmitted(SubmittedContract):
         """A hold that was renewed keeps its job until the renewed hold lapses."""
         steps.submit("a")
         claim = steps.claim(hold_for=60)
-        store.hold("r1", [claim.token], now=T + 50, hold_for=60)
+        steps.hold(claim.token, now=T + 50, hold_for=60)
         assert store.sweep(now=T + 100, ttl=TEN) == 0
         assert store.sweep(now=T + 110, ttl=TEN) == 1
 

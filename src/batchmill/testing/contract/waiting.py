@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from batchmill.records import JobStatus
 from batchmill.testing.contract.base import SubmittedContract
 from batchmill.testing.contract.steps import (
-    T,
     Steps,
+    T,
     done,
     job_in,
     later,
@@ -42,7 +44,7 @@ class Waiting(SubmittedContract):
         """While one job waits the others take their turns, and it rejoins when ready."""
         steps.submit("a", 2)
         steps.submit("b", 3)
-        claim = steps.exchange(later(steps.claim(), T + 10), want=1).claims[0]
+        claim = steps.retry(later(steps.claim(), T + 10))
         order = []
         for now in (T + 1, T + 20, T + 21):
             order.append((claim.job_id, claim.idx))
@@ -50,7 +52,7 @@ class Waiting(SubmittedContract):
         assert order == [("b", 0), ("b", 1), ("a", 0)]
 
     def test_the_answer_says_when_to_come_back(self, steps: Steps) -> None:
-        """When not enough could be claimed, next_ready_at is when the first waiting one is ready."""
+        """When too few could be claimed, next_ready_at is when the first waiting one is ready."""
         for job_id, ready_at in [("a", T + 9.25), ("b", T + 5.5), ("c", T + 7.0)]:
             steps.submit(job_id)
             steps.exchange(later(steps.claim(), ready_at))
@@ -73,6 +75,18 @@ class Waiting(SubmittedContract):
         steps.claim()
         assert steps.exchange(want=1).next_ready_at is None
 
+    @pytest.mark.parametrize("kind", ["later", "put_back"])
+    def test_nobody_sleeps_over_what_is_ready(self, steps: Steps, kind: str) -> None:
+        """A target put back by an exchange is claimed by it, or next_ready_at isn't after now."""
+        steps.submit("a")
+        claim = steps.claim()
+        answer = steps.exchange(
+            later(claim, T - 1) if kind == "later" else put_back(claim), want=1, now=T
+        )
+        if not answer.claims:
+            assert answer.next_ready_at is not None
+            assert answer.next_ready_at <= T
+
 
 class BusySince(SubmittedContract):
     """When a target first came back busy."""
@@ -81,24 +95,24 @@ class BusySince(SubmittedContract):
         """busy_since is the time of the first busy outcome, however many follow."""
         steps.submit("a")
         first = steps.claim()
-        second = steps.exchange(later(first, T), want=1, now=T + 1.5).claims[0]
-        third = steps.exchange(later(second, T), want=1, now=T + 9).claims[0]
+        second = steps.retry(later(first, T), now=T + 1.5)
+        third = steps.retry(later(second, T), now=T + 9)
         seen = [claim.busy_since for claim in (first, second, third)]
         assert seen == [None, T + 1.5, T + 1.5]
 
     def test_a_put_back_keeps_it(self, steps: Steps) -> None:
         """A put-back leaves busy_since alone, set or not."""
         steps.submit("a")
-        claim = steps.exchange(put_back(steps.claim()), want=1, now=T + 1).claims[0]
+        claim = steps.retry(put_back(steps.claim()), now=T + 1)
         assert claim.busy_since is None
-        claim = steps.exchange(later(claim, T), want=1, now=T + 2).claims[0]
-        claim = steps.exchange(put_back(claim), want=1, now=T + 3).claims[0]
+        claim = steps.retry(later(claim, T), now=T + 2)
+        claim = steps.retry(put_back(claim), now=T + 3)
         assert claim.busy_since == T + 2
 
     def test_a_lost_hold_keeps_it(self, steps: Steps) -> None:
         """A lost hold leaves busy_since alone (design.md section 2)."""
         steps.submit("a")
-        claim = steps.exchange(later(steps.claim(), T), want=1, now=T + 2).claims[0]
+        claim = steps.retry(later(steps.claim(), T), now=T + 2)
         assert steps.release(now=T + 100).put_back == 1
         claim = steps.claim(now=T + 100)
         assert claim.busy_since == T + 2
@@ -117,4 +131,4 @@ class BusySince(SubmittedContract):
         steps.submit("a")
         steps.exchange(later(steps.claim(), T + 50))
         claim = steps.claim(now=T + 50)
-        assert len(steps.exchange(put_back(claim), want=1, now=T + 50).claims) == 1
+        assert steps.retry(put_back(claim), now=T + 50).idx == 0
