@@ -78,6 +78,7 @@ def host_tables() -> MetaData:
     return host
 
 
+@pytest.mark.checkout
 def test_command_upgrades_and_agrees(sqlite_url: str, engine: Engine, tmp_path: Path) -> None:
     """``alembic upgrade head`` with the top-level file, then ``alembic check``, are content."""
     for words in (("upgrade", "head"), ("check",), ("current",)):
@@ -88,6 +89,7 @@ def test_command_upgrades_and_agrees(sqlite_url: str, engine: Engine, tmp_path: 
     assert support.schema_of(engine) == support.kept_schema()
 
 
+@pytest.mark.checkout
 def test_command_goes_down_and_up(sqlite_url: str, engine: Engine, tmp_path: Path) -> None:
     """``alembic downgrade base`` and ``upgrade batchmill@head`` work by name and by label."""
     migrate.upgrade(engine)
@@ -97,6 +99,7 @@ def test_command_goes_down_and_up(sqlite_url: str, engine: Engine, tmp_path: Pat
     assert support.schema_of(engine) == support.kept_schema()
 
 
+@pytest.mark.checkout
 def test_command_without_a_url(tmp_path: Path) -> None:
     """Without BATCHMILL_DATABASE_URL the database is batchmill.db, here."""
     done = run_alembic("upgrade", "head", url=None, cwd=tmp_path)
@@ -106,6 +109,7 @@ def test_command_without_a_url(tmp_path: Path) -> None:
     engine.dispose()
 
 
+@pytest.mark.checkout
 def test_command_takes_a_percent(tmp_path: Path) -> None:
     """A % in BATCHMILL_DATABASE_URL is taken as it is (cases.md S10)."""
     url = f"sqlite:///{tmp_path / 'p%40ss%(here)s.db'}"
@@ -116,6 +120,7 @@ def test_command_takes_a_percent(tmp_path: Path) -> None:
     assert made.stat().st_size > 0
 
 
+@pytest.mark.checkout
 @pytest.mark.parametrize("kind", ["sqlite:///never-made.db", "mariadb://u:p%40ss@h/d"])
 def test_command_writes_the_same_sql(kind: str, tmp_path: Path) -> None:
     """``alembic upgrade head --sql`` writes what ``migrate.sql`` returns, and connects nowhere."""
@@ -171,6 +176,7 @@ def test_without_the_filter_a_host_would_drop_ours(engine: Engine) -> None:
     assert dropped == set(migrate.OUR_TABLES)
 
 
+@pytest.mark.checkout
 def test_our_check_leaves_a_hosts_tables_alone(
     engine: Engine, sqlite_url: str, tmp_path: Path
 ) -> None:
