@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sqlite3
 import statistics
@@ -73,7 +74,7 @@ def _rows(rounds: list[dict[Key, Figures]]) -> list[dict[str, object]]:
 def _row(key: Key, pairs: list[tuple[Figures, Figures]]) -> dict[str, object]:
     row: dict[str, object] = {"durability": key[0], "workers": key[1]}
     (row["synchronous"],) = {own.synchronous for own, _ in pairs}
-    for name in ("submit", "drain", "read"):
+    for name in COLUMNS:
         row[name] = statistics.median(getattr(own, name) for own, _ in pairs)
         row[f"{name}_ratio"] = statistics.median(
             getattr(own, name) / getattr(base, name) for own, base in pairs
@@ -86,31 +87,30 @@ def _ratio(rows: list[dict[str, object]], key: Key) -> float:
     return float(str(ratio))
 
 
+COLUMNS = ("submit", "drain", "read")
+
+
 def _table(rows: list[dict[str, object]], rounds: int) -> str:
-    lines = [
-        f"{JOBS} jobs x {TARGETS} targets, results of 1 KiB, medians of {rounds}; targets/s and "
-        "ratio to the floor of the same round",
-        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
-        f"{platform.machine()}, {_cores()} cores",
-        "",
-        f"{'':28} {'sync':>4} {'submit':>9} {'÷':>5} {'drain':>9} {'÷':>5} {'read':>9} {'÷':>5}",
-    ]
-    for row in rows:
-        workers = row["workers"]
-        who = f"batchmill, {workers} workers" if workers else "floor, sqlite3"
-        figures = "".join(
-            f" {row[name]:9,.0f} {row[f'{name}_ratio']:5.2f}"
-            for name in ("submit", "drain", "read")
-        )
-        name = f"{who}, {str(row['durability']).upper()}"
-        lines.append(f"{name:28} {row['synchronous']:>4}{figures}")
-    return "\n".join(lines)
+    work = f"{JOBS} jobs x {TARGETS} targets, results of 1 KiB, medians of {rounds}"
+    machine = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    head = "".join(f" {name:>9} {'÷':>5}" for name in COLUMNS)
+    return "\n".join(
+        [
+            f"{work}; targets/s, and the ratio to the floor of the same round",
+            f"{machine}, {platform.machine()}, {os.cpu_count()} cores",
+            "",
+            f"{'':28} {'sync':>4}{head}",
+            *map(_line, rows),
+        ]
+    )
 
 
-def _cores() -> int:
-    import os
-
-    return os.cpu_count() or 1
+def _line(row: dict[str, object]) -> str:
+    workers = row["workers"]
+    who = f"batchmill, {workers} workers" if workers else "floor, sqlite3"
+    name = f"{who}, {str(row['durability']).upper()}"
+    figures = "".join(f" {row[each]:9,.0f} {row[f'{each}_ratio']:5.2f}" for each in COLUMNS)
+    return f"{name:28} {row['synchronous']:>4}{figures}"
 
 
 if __name__ == "__main__":
