@@ -6,7 +6,6 @@ What became of a fetch turns into the ``Outcome`` that a store takes, and names 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -155,11 +154,11 @@ def clamp_after(after: object, retry_wait: float, retry_for: float) -> float:
 
     None, NaN and what isn't a number are ``retry_wait`` (cases.md 19).
     """
-    if isinstance(after, bool) or not isinstance(after, (int, float)) or math.isnan(after):
+    if isinstance(after, bool) or not isinstance(after, (int, float)):
         return retry_wait
     if after >= retry_for:
         return max(retry_wait, retry_for)
-    return max(retry_wait, float(after))
+    return float(after) if after > retry_wait else retry_wait  # NaN isn't more than anything
 
 
 def retry_later_in(error: BaseException) -> RetryLater | None:
