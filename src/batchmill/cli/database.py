@@ -6,6 +6,8 @@ Only ``run`` and ``demo`` make batchmill's tables, and only in a file that is mi
 
 from __future__ import annotations
 
+import os
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -19,6 +21,7 @@ from batchmill.store import BatchRepository, create_store_engine, migrate
 from batchmill.store.engine import in_memory, parse_url
 
 DEFAULT_URL: Final = "sqlite:///batchmill.db"
+URL_VARIABLE: Final = "BATCHMILL_DATABASE_URL"
 _DRIVERS: Final = {"sqlite", "sqlite+pysqlite"}
 
 
@@ -53,8 +56,8 @@ def open_engine(url: str, *, create: bool = False) -> Iterator[Any]:
     try:
         if found is Found.OTHER:
             raise CommandError(
-                f"{name_of(url)} holds other tables and none of batchmill's: "
-                "name another file, or run batchmill db upgrade to put them side by side"
+                f"{name_of(url)} holds other tables and none of batchmill's: name another file, "
+                f"or run {again('db upgrade', url)} to put them side by side"
             )
         if found is not Found.OURS:
             migrate.upgrade(engine)
@@ -75,13 +78,13 @@ def open_for_upgrade(url: str) -> Iterator[Any]:
 
 
 def _refuse_without_tables(found: Found, url: str) -> None:
-    name = name_of(url)
+    name, upgrade = name_of(url), again("db upgrade", url)
     if found is Found.MISSING:
         raise CommandError(
-            f"there is no database {name}: name it with --db, or make it with batchmill db upgrade"
+            f"there is no database {name}: name another with --db, or make it with {upgrade}"
         )
     if found is Found.EMPTY:
-        raise CommandError(f"{name} is empty: run batchmill db upgrade to make its tables")
+        raise CommandError(f"{name} is empty: run {upgrade} to make its tables")
     if found is Found.OTHER:
         raise CommandError(f"{name} is a database, but has none of batchmill's tables")
 
@@ -139,6 +142,12 @@ def name_of(url: str) -> str:
     """The file's name, for messages; a URL may hold a password and is never shown."""
     path = _path_of(url)
     return "in memory" if path is None else str(path)
+
+
+def again(command: str, url: str) -> str:
+    """A command to type, with the ``--db`` that it needs to find the same database."""
+    needless = url in {DEFAULT_URL, os.environ.get(URL_VARIABLE)}
+    return f"batchmill {command}" if needless else f"batchmill {command} --db {shlex.quote(url)}"
 
 
 def _path_of(url: str) -> Path | None:

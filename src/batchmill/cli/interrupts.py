@@ -17,11 +17,13 @@ _SHOW_CURSOR: Final = b"\x1b[?25h\n"
 class Interrupts:
     """While entered, the first of ``signals`` sets ``asked``; any later one ends the process.
 
-    Off the main thread, where Python allows no handler, nothing is caught.
+    ``wake`` ends a ``wait`` early without asking for an end. Off the main thread, where Python
+    allows no handler, nothing is caught.
     """
 
     def __init__(self, *signals: signal.Signals) -> None:
-        self.asked = threading.Event()
+        self.asked = False
+        self._event = threading.Event()
         self._signals = signals
         self._before: dict[signal.Signals, Any] = {}
 
@@ -40,14 +42,21 @@ class Interrupts:
         for each, handler in self._before.items():
             signal.signal(each, handler)
 
+    def wake(self) -> None:
+        """End the wait that is on, or the next one; from any thread."""
+        self._event.set()
+
     def wait(self, seconds: float) -> bool:
-        """Wait so long, at most until asked; True when asked."""
-        return self.asked.wait(seconds)
+        """Wait so long, at most until asked or woken; True when asked."""
+        self._event.wait(seconds)
+        self._event.clear()
+        return self.asked
 
     def _caught(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked.is_set():
+        if self.asked:
             _leave_at_once()
-        self.asked.set()
+        self.asked = True
+        self._event.set()
 
 
 def _leave_at_once() -> None:

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from batchmill.cli.database import URL_VARIABLE
 from batchmill.cli.values import parse_bytes, parse_duration, parse_wait
 
 Db = Annotated[
     str,
     typer.Option(
         "--db",
-        envvar="BATCHMILL_DATABASE_URL",
+        envvar=URL_VARIABLE,
         metavar="URL",
         help="The database.",
     ),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from batchmill.cli import options, screen
-from batchmill.cli.database import DEFAULT_URL, open_store
+from batchmill.cli.database import DEFAULT_URL, again, open_store
 from batchmill.cli.errors import CommandError
 from batchmill.cli.screen import print_json, print_json_lines
 from batchmill.cli.shapes import job_shape, read_entries
@@ -67,7 +67,7 @@ def show(
             return
         console = screen.out()
         console.print(job_panel(job, store.now()))
-        more = f"batchmill show {job.id} --limit {job.targets_total}"
+        more = again(f"show {job.id} --limit {job.targets_total}", db)
         print_some(console, entries, status_table, limit=limit, total=job.targets_total, more=more)
 
 
@@ -85,7 +85,7 @@ def results(
         if as_json:
             print_json_lines(entry.shape() for entry in entries)
             return
-        more = f"batchmill results {job.id} --json has all, whole"
+        more = f"{again(f'results {job.id} --json', db)} has all, whole"
         print_some(
             screen.out(), entries, results_table, limit=limit, total=job.targets_total, more=more
         )

@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from batchmill.cli.database import again
 from batchmill.cli.running import Run
 from batchmill.cli.screen import STYLES, cell
 from batchmill.cli.shapes import Entry, job_shape
@@ -17,6 +18,12 @@ from batchmill.cli.values import bytes_text, duration_text, plural
 from batchmill.records import BatchJob, JobStatus, TargetStatus
 
 _SHOWN: Final = 20
+_ORDER: Final = (
+    TargetStatus.DONE,
+    TargetStatus.FAILED,
+    TargetStatus.RUNNING,
+    TargetStatus.PENDING,
+)
 
 
 @dataclass(slots=True)
@@ -55,11 +62,11 @@ def summarise(run: Run) -> Summary:
     return summary
 
 
-def announce(console: Console, run: Run, now: float, hold_for: timedelta) -> None:
+def announce(console: Console, run: Run, db: str, now: float, hold_for: timedelta) -> None:
     """Say which job it is: new, going on, or finished before."""
     old = {part.job_id for part in run.parts if part.reused}
     for job in run.jobs():
-        console.print(_announcement(job, job.id in old, now), soft_wrap=True)
+        console.print(_announcement(job, db, now, reused=job.id in old), soft_wrap=True)
     held = run.held()
     if held:
         which = ", ".join(str(place) for place in held[:5]) + (", …" if len(held) > 5 else "")
@@ -70,7 +77,7 @@ def announce(console: Console, run: Run, now: float, hold_for: timedelta) -> Non
         )
 
 
-def _announcement(job: BatchJob, reused: bool, now: float) -> Text:
+def _announcement(job: BatchJob, db: str, now: float, *, reused: bool) -> Text:
     targets = plural(job.targets_total, "target")
     if not reused:
         return Text(f"Job {job.id}: {targets}.")
@@ -79,14 +86,15 @@ def _announcement(job: BatchJob, reused: bool, now: float) -> Text:
     since = duration_text(now - job.created_at)
     return Text(
         f"Job {job.id} is reused: the same {targets}, submitted {since} ago, ended {job.status}. "
-        f"To fetch them again: batchmill delete {job.id}"
+        f"To fetch them again: {again(f'delete {job.id}', db)}"
     )
 
 
-def print_report(console: Console, run: Run, summary: Summary) -> None:
+def print_report(console: Console, run: Run, summary: Summary, db: str) -> None:
     """The results, the failures that are further down, and the count."""
-    first = run.job_ids[0]
-    more = f"batchmill results {first}" + (" and the other jobs" if len(run.job_ids) > 1 else "")
+    more = again(f"results {run.job_ids[0]}", db)
+    if len(run.job_ids) > 1:
+        more += f", and the other {plural(len(run.job_ids) - 1, 'job')}"
     print_some(console, run.entries(), results_table, limit=_SHOWN, total=summary.total, more=more)
     further = [entry for entry in summary.failures if entry.position >= _SHOWN]
     if further:
@@ -103,6 +111,8 @@ def _last_lines(summary: Summary) -> list[Text]:
     status = summary.status
     size = bytes_text(sum(job.nbytes for job in summary.jobs))
     lines.append(Text.assemble((str(status), STYLES[status]), f": {counts}; results {size}"))
+    if status is JobStatus.CANCELLED:
+        lines.append(Text("What was fetched is kept; the same list, run again, begins anew."))
     return lines
 
 

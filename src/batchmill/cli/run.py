@@ -22,7 +22,7 @@ from batchmill.cli.logs import warnings_to
 from batchmill.cli.running import NamedCaller, Run, queue_of, resolve_named, run_config
 from batchmill.cli.values import parse_bytes, parse_wait
 from batchmill.records import JobStatus
-from batchmill.runner import Runner, Target
+from batchmill.runner import Hooks, Runner, Target
 from batchmill.validation import check_name
 
 MOST_WORKERS: Final = 256
@@ -121,18 +121,21 @@ def carry_out(order: Order) -> int:
         fetch = stack.enter_context(_fetcher(order))
         store = stack.enter_context(open_store(order.db, create=True))
         interrupts = stack.enter_context(Interrupts(signal.SIGINT))
-        work = Run(store, _runner(store, fetch, order))
+        work = Run(store, _runner(store, fetch, order, interrupts))
         work.submit(order.caller, order.targets, order.workers)
-        report.announce(screen.err(), work, store.now(), order.hold_for)
+        report.announce(screen.err(), work, order.db, store.now(), order.hold_for)
         interrupted = _drain(work, interrupts)
         return _conclude(work, order, interrupted)
 
 
-def _runner(store: Any, fetch: Callable[..., Any], order: Order) -> Runner[NamedCaller]:
+def _runner(
+    store: Any, fetch: Callable[..., Any], order: Order, interrupts: Interrupts
+) -> Runner[NamedCaller]:
     return Runner(
         store,
         fetch,
         run_config(order.workers, order.hold_for, order.ttl),
+        hooks=Hooks(job=lambda _outcome: interrupts.wake()),
         resolve_caller=resolve_named,
         queue=queue_of(order.fetch),
         logger=warnings_to(screen.err()),
@@ -150,12 +153,12 @@ def _fetcher(order: Order) -> Iterator[Callable[..., Any]]:
 
 def _drain(work: Run, interrupts: Interrupts) -> bool:
     """Work until every job has ended; True when the user stopped it, and it was cancelled."""
-    if work.progress().live and not interrupts.asked.is_set():
+    if work.progress().live and not interrupts.asked:
         work.runner.start()
     try:
         with progress.shown(screen.err()) as show:
             work.watch(interrupts, show)
-        if not interrupts.asked.is_set():
+        if not interrupts.asked:
             return False
         screen.err().print("Cancelling; Ctrl-C again leaves at once.")
         return work.cancel() > 0
@@ -171,7 +174,7 @@ def _conclude(work: Run, order: Order, interrupted: bool) -> int:
         screen.print_json(report.report_shape(work, summary))
     else:
         console = screen.err() if order.out == outfile.STDOUT else screen.out()
-        report.print_report(console, work, summary)
+        report.print_report(console, work, summary, order.db)
     if interrupted:
         return INTERRUPTED
     return 0 if summary.status is JobStatus.DONE else FAILED

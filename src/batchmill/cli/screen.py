@@ -66,14 +66,12 @@ def status_text(status: str) -> Text:
     return Text(status, style=STYLES.get(status, ""))
 
 
-def table(*columns: str, title: str | None = None) -> Table:
+def table(*columns: str) -> Table:
     """A table with the look that all of them share; ``>name`` aligns a column to the right.
 
     ``!name`` is a column that is never cut, for ids.
     """
-    made = Table(
-        box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False
-    )
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for column in columns:
         name = column.lstrip(">!")
         made.add_column(

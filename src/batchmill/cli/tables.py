@@ -101,7 +101,7 @@ def print_some(
 
 def trouble(entry: Entry) -> Text:
     """A target's error and hint."""
-    text = cell(entry.report.error, "red")
+    text = Text().append(plain(entry.report.error), style="red")
     if entry.report.hint:
         text.append(f" ({plain(entry.report.hint)})", style="dim")
     return text

@@ -68,9 +68,9 @@ def worker(
             queue=queue,
             logger=everything_to(console),
         )
+        console.print(screen.cell(f"Working on queue {queue}; Ctrl-C or SIGTERM ends it."))
         runner.start()
         try:
-            console.print(screen.cell(f"Working on queue {queue}; Ctrl-C or SIGTERM ends it."))
             while not interrupts.wait(_FOREVER):
                 pass
             console.print("Closing.")

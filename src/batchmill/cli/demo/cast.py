@@ -46,7 +46,7 @@ CLEO: Final = Person(
 )
 CAST: Final = (ADA, BEN, CLEO)
 
-CANCEL_AFTER: Final = 3
+CANCEL_AFTER: Final = 2
 """Cleo cancels once so many of her targets are finished."""
-REPLAY_AFTER: Final = 4
+REPLAY_AFTER: Final = 2
 """Ada submits the same list again once so many of hers are."""

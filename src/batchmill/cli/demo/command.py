@@ -13,15 +13,14 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.text import Text
 
 from batchmill.cli import screen
-from batchmill.cli.database import Found, look_at, name_of, open_store
+from batchmill.cli.database import Found, again, look_at, name_of, open_store
 from batchmill.cli.demo import ending
 from batchmill.cli.demo.cast import ADA
 from batchmill.cli.demo.documents import package_documents
 from batchmill.cli.demo.journal import Event, Journal
-from batchmill.cli.demo.picture import picture
+from batchmill.cli.demo.picture import EVENTS, TITLE, picture, signs
 from batchmill.cli.demo.scenario import Frame, Scenario
 from batchmill.cli.demo.server import DemoServer
 from batchmill.cli.demo.svg import save_svg
@@ -42,15 +41,14 @@ class Show:
 
     console: Console
     best: Frame | None = None
+    _best_worth: tuple[int, int] = (-1, 0)
 
     def keep_best(self, frame: Frame) -> None:
-        """The picture is of the moment with the most to see: after the cancel, in full swing."""
-        told = " ".join(text for _, text in frame.events)
-        if self.best is None or ("cancels" in told and "again:" in told and frame.live):
-            self.best = frame if self.best is None or len(frame.turns) <= _BEST else self.best
-
-
-_BEST: Final = 18
+        """Keep the frame with the most to see: kinds of signs, then what has happened so far."""
+        seen = {sign for view in frame.jobs for sign, _ in signs(view, frame)}
+        worth = (len(seen), min(len(frame.events), EVENTS))
+        if worth > self._best_worth:
+            self.best, self._best_worth = frame, worth
 
 
 def demo(
@@ -76,7 +74,7 @@ def demo(
     with _database(db) as url, Interrupts(signal.SIGINT) as interrupts:
         finished = play(url, show, interrupts, pace=pace, svg=svg)
         if finished and db is not None:
-            show.console.print(f"\nAda's job is still there: batchmill jobs --db {db}")
+            show.console.print(f"\nAda's job is still there: {again('jobs', db)}", soft_wrap=True)
     if not finished:
         raise typer.Exit(INTERRUPTED)
 
@@ -98,9 +96,9 @@ def play(
         WebFetcher() as fetcher,
     ):
         scenario = Scenario(store, fetcher, journal, server.address)
-        _print_title(show.console)
+        show.console.print(TITLE)
         last = _drain(scenario, show, interrupts)
-        if interrupts.asked.is_set():
+        if interrupts.asked:
             return False
         checkpoint("drained")
         _finish(scenario, show.console, last, checkpoint)
@@ -153,15 +151,6 @@ def _finish(scenario: Scenario, console: Console, last: Frame, checkpoint: Check
     checkpoint("evicted")
     ending.print_sweep(console, scenario.sweep())
     checkpoint("swept")
-
-
-def _print_title(console: Console) -> None:
-    console.print(
-        Text.assemble(
-            ("batchmill", "bold"),
-            "  three callers submit a job each; one worker takes their targets in turns.",
-        )
-    )
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from batchmill.records import TargetStatus
 
 def print_results(console: Console, person: Person, entries: list[Entry]) -> None:
     """A person's results: done ones with their beginning, failed ones with error and hint."""
-    made = table(">#", "!status", "!document", ">size", ">try", "result")
+    made = table(">#", "!status", "!document", ">size", ">tries", "result")
+    room = max(16, console.width - 58)
     for entry in entries:
         result = entry.report.result
         made.add_row(
@@ -28,7 +29,7 @@ def print_results(console: Console, person: Person, entries: list[Entry]) -> Non
             cell(path_of(entry.report.url)),
             bytes_text(entry.size) if result else "",
             str(result.meta["attempt"]) if result else "",
-            cell(beginning(result, 34)) if result else trouble(entry),
+            cell(beginning(result, room)) if result else trouble(entry),
         )
     _heading(console, f"{person.name.capitalize()}'s results, in the order of her list")
     console.print(made)
@@ -36,19 +37,18 @@ def print_results(console: Console, person: Person, entries: list[Entry]) -> Non
 
 def print_totals(console: Console, frame: Frame) -> None:
     """What the database holds of each job, and in all."""
-    made = table("caller", "!job", "!status", ">done", ">failed", ">pending", ">bytes")
+    made = table("caller", "!status", ">done", ">failed", ">pending", ">bytes")
     for view in frame.jobs:
         counts = _counts(view)
         made.add_row(
             Text(view.person.name, view.person.colour),
-            view.job.id,
             status_text(view.job.status),
             *(str(counts[status]) for status in _COUNTED),
             f"{view.job.nbytes:,}",
         )
     made.add_section()
     total = sum((_counts(view) for view in frame.jobs), Counter[TargetStatus]())
-    made.add_row("all", "", "", *(str(total[s]) for s in _COUNTED), f"{frame.nbytes:,}")
+    made.add_row("all", "", *(str(total[s]) for s in _COUNTED), f"{frame.nbytes:,}")
     _heading(console, "What the database holds")
     console.print(made)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from batchmill.cli.fetchers import WebFetcher
-from batchmill.errors import RetryLater
+from batchmill.errors import RetryLater, TargetError
 from batchmill.runner import FetchContext, Result, Target
 
 
@@ -89,6 +89,9 @@ class JournalledFetch:
             self._journal.tell(
                 caller.name, f"target {context.idx}: {error}; it goes back and is tried again"
             )
+            raise
+        except TargetError as error:
+            self._journal.tell(caller.name, f"target {context.idx} fails: {error}")
             raise
         meta = {**result.meta, "turn": number, "attempt": context.attempt}
         return Result(result.content, meta)

@@ -18,7 +18,7 @@ from batchmill.cli.screen import STYLES, cell
 from batchmill.cli.values import bytes_text
 from batchmill.records import BatchTarget, TargetStatus
 
-EVENTS: Final = 7
+EVENTS: Final = 8
 _COLOURS: Final = {person.name: person.colour for person in CAST}
 _LETTERS: Final = {person.name: person.letter for person in CAST}
 _SIGNS: Final = {
@@ -27,13 +27,19 @@ _SIGNS: Final = {
     TargetStatus.RUNNING: ("▶", "bold yellow"),
     TargetStatus.PENDING: ("·", "bright_black"),
 }
-_BUSY: Final = ("↻", "bold yellow")
+BUSY: Final = ("↻", "bold yellow")
 _LEGEND: Final = (
     (*_SIGNS[TargetStatus.DONE], "done"),
     (*_SIGNS[TargetStatus.RUNNING], "in flight"),
-    (*_BUSY, "busy, tried again"),
+    (*BUSY, "busy, tried again"),
     (*_SIGNS[TargetStatus.FAILED], "failed"),
     (*_SIGNS[TargetStatus.PENDING], "pending"),
+)
+
+
+TITLE: Final = Text.assemble(
+    ("batchmill", "bold"),
+    " · three callers, a job each; one worker takes their targets in turns",
 )
 
 
@@ -59,35 +65,44 @@ def _framed(title: str, body: RenderableType) -> Panel:
 
 
 def _jobs(frame: Frame) -> Table:
-    """A row a job: who, how far, and what is being fetched."""
+    """A row a job: who, how far, and what is being fetched; and a row for all."""
     grid = Table.grid(padding=(0, 2), expand=True)
-    for column in ("caller", "status", "strip", "count", "size"):
-        grid.add_column(no_wrap=True, justify="right" if column in {"count", "size"} else "left")
+    for column in _COLUMNS:
+        grid.add_column(no_wrap=True, justify="right" if column in _RIGHT else "left")
     grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    grid.add_row(*(Text(column, "dim") for column in (*_COLUMNS, "in flight")))
     for view in frame.jobs:
         grid.add_row(*_job_row(view, frame))
-    grid.add_row("", "", "", Text("stored", "dim"), Text(bytes_text(frame.nbytes), "bold"), "")
+    finished = sum(view.job.targets_done for view in frame.jobs)
+    total = sum(view.job.targets_total for view in frame.jobs)
+    grid.add_row("all", "", "", f"{finished}/{total}", bytes_text(frame.nbytes), style="bold")
     return grid
+
+
+_COLUMNS: Final = ("caller", "status", "targets", "finished", "stored")
+_RIGHT: Final = {"finished", "stored"}
 
 
 def _job_row(view: JobView, frame: Frame) -> Iterable[Text]:
     job, running = view.job, view.running
-    tried = {(turn.job_id, turn.idx) for turn in frame.turns if turn.busy}
-    strip = Text(" ").join(_sign(row, (row.job_id, row.idx) in tried) for row in view.targets)
     return (
         Text(view.person.name, f"bold {view.person.colour}"),
         Text(f"{job.status:<9}", STYLES[job.status]),
-        strip,
+        Text(" ").join(Text(*sign) for sign in signs(view, frame)),
         Text(f"{job.targets_done}/{job.targets_total}"),
         Text(bytes_text(job.nbytes)),
-        cell(f"▶ {path_of(running.url)}", "yellow") if running else Text(""),
+        cell(path_of(running.url), "yellow") if running else Text(""),
     )
 
 
-def _sign(row: BatchTarget, busy: bool) -> Text:
-    if busy and row.status is TargetStatus.PENDING:
-        return Text(*_BUSY)
-    return Text(*_SIGNS[row.status])
+def signs(view: JobView, frame: Frame) -> list[tuple[str, str]]:
+    """A sign and its style for each target of a job, in order."""
+    busy = {(turn.job_id, turn.idx) for turn in frame.turns if turn.busy}
+    return [_sign(row, busy=(row.job_id, row.idx) in busy) for row in view.targets]
+
+
+def _sign(row: BatchTarget, *, busy: bool) -> tuple[str, str]:
+    return BUSY if busy and row.status is TargetStatus.PENDING else _SIGNS[row.status]
 
 
 def path_of(url: str) -> str:
@@ -103,7 +118,7 @@ def _turns(turns: Iterable[Turn]) -> Text:
 def _turn(turn: Turn) -> Text:
     text = Text(f"{_LETTERS[turn.caller]}{turn.idx}", _COLOURS[turn.caller])
     if turn.busy:
-        text.append(_BUSY[0], _BUSY[1])
+        text.append(BUSY[0], BUSY[1])
     return text
 
 
@@ -114,7 +129,7 @@ def _events(frame: Frame) -> Table:
     for caller, text in frame.events[-EVENTS:]:
         grid.add_row(Text(caller, f"bold {_COLOURS[caller]}"), cell(text))
     for _ in range(EVENTS - len(frame.events)):
-        grid.add_row("", "")
+        grid.add_row("", "")  # the frame keeps its height
     return grid
 
 

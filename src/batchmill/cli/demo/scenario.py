@@ -13,7 +13,7 @@ from batchmill.cli.fetchers import WebFetcher
 from batchmill.cli.running import NamedCaller, resolve_named
 from batchmill.cli.shapes import Entry, read_entries
 from batchmill.cli.values import plural
-from batchmill.records import BatchJob, BatchTarget, TargetStatus
+from batchmill.records import BatchJob, BatchTarget, JobStatus, TargetStatus
 from batchmill.runner import Runner, RunnerConfig
 
 TTL: Final = timedelta(hours=24)
@@ -67,6 +67,7 @@ class Scenario:
         self._address = address
         self._job_ids: dict[str, str] = {}
         self._replayed = self._cancelled = False
+        self._ended: set[Person] = set()
         self.runner = Runner(
             store,
             JournalledFetch(fetcher, journal),
@@ -112,7 +113,7 @@ class Scenario:
         return JobView(person, self._store.get_job(job_id), tuple(targets))
 
     def step(self, frame: Frame) -> None:
-        """What the callers do once it has come so far: one cancels, one submits again."""
+        """What happens once it has come so far: one caller cancels, one submits again."""
         done = {view.person: view.job for view in frame.jobs}
         if not self._cancelled and done[CLEO].targets_done >= CANCEL_AFTER:
             self._cancelled = True
@@ -120,6 +121,11 @@ class Scenario:
         if not self._replayed and done[ADA].targets_done >= REPLAY_AFTER:
             self._replayed = True
             self._replay()
+        for view in frame.jobs:
+            told = view.person in self._ended or view.job.status is JobStatus.CANCELLED
+            if view.job.status.terminal and not told:
+                self._ended.add(view.person)
+                self._journal.tell(view.person.name, f"the job has ended: {view.job.status}")
 
     def _cancel(self) -> None:
         if self.runner.cancel(self._job_ids[CLEO.name]):
@@ -129,8 +135,8 @@ class Scenario:
 
     def _replay(self) -> None:
         job_id, reused = self._submit(ADA)
-        answer = "the same job answers" if reused else "a new job is made"
-        self._journal.tell(ADA.name, f"submits the same list again: {answer}, {job_id}")
+        answer = "answers" if reused else "is made"
+        self._journal.tell(ADA.name, f"submits the same again: job {job_id} {answer}")
 
     def results(self, person: Person) -> list[Entry]:
         """A person's results, in order."""

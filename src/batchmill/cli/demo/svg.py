@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.console import Console
 
-from batchmill.cli.demo.picture import picture
+from batchmill.cli.demo.picture import TITLE, picture
 from batchmill.cli.demo.scenario import Frame
 from batchmill.cli.errors import CommandError
 
@@ -26,6 +26,7 @@ def save_svg(path: Path, frame: Frame) -> None:
         legacy_windows=False,
         _environ={},
     )
+    console.print(TITLE)
     console.print(picture(frame))
     try:
         console.save_svg(str(path), title="batchmill demo")
