@@ -85,6 +85,11 @@ def set_status(_: Capabilities) -> Executable:
     )
 
 
+def unfinished_jobs(_: Capabilities) -> Executable:
+    """Every job that is live, or has ended with a target still in flight."""
+    return select(JOB.c.id).where(live()).union(select(TURN.c.job_id))
+
+
 def end_live_jobs(_: Capabilities) -> Executable:
     """Fail every live job."""
     failed = update(JOB).where(live())

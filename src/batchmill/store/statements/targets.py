@@ -6,7 +6,7 @@ from sqlalchemy import Executable, Text, bindparam, delete, func, insert, null, 
 from sqlalchemy import cast as sql_cast
 
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.statements.common import JOB, TARGET, TURN, among, live, number, word
+from batchmill.store.statements.common import TARGET, among, number, word
 
 
 def insert_target(_: Capabilities) -> Executable:
@@ -81,12 +81,11 @@ def lowest_pending(_: Capabilities) -> Executable:
     )
 
 
-def put_back_running(_: Capabilities) -> Executable:
-    """Make what is in flight pending again, in every job that is live or has a turn."""
-    concerned = select(JOB.c.id).where(live()).union(select(TURN.c.job_id))
+def put_back_running(can: Capabilities) -> Executable:
+    """Make what is in flight pending again, in a list of jobs."""
     return (
         update(TARGET)
-        .where(TARGET.c.job_id.in_(concerned), TARGET.c.status == word("running"))
+        .where(among(can, TARGET.c.job_id, "job_ids"), TARGET.c.status == word("running"))
         .values(status=word("pending"))
     )
 

@@ -1,0 +1,69 @@
+"""How SQLite would run our statements: no hot one may walk a table that grows."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from batchmill.store import BatchRepository
+from batchmill.store.statements import common, jobs, targets, totals, turns
+from batchmill.store.transactions import Compiler
+from tests.store.support import exchange, submit
+
+SCANS_KNOWN = {
+    "count_by_status": "stats() is documented as a scan",
+    "count_targets_by_status": "stats() is documented as a scan",
+    "oldest_lease": "it reads one end of the index on lease",
+    "list_jobs": "it walks the index on created_at backwards, as far as the page goes",
+    "evictable_jobs": "it walks the index on lease from its oldest end, as far as the step goes",
+}
+GROWING = re.compile(r"SCAN (batch_job|batch_target|following|pending)\b(?! USING COVERING INDEX)")
+
+
+def _statements() -> Iterator[Any]:
+    for module in (jobs, targets, totals, turns):
+        for name, build in vars(module).items():
+            own = isinstance(build, types.FunctionType) and build.__module__ == module.__name__
+            if own and not name.startswith("_") and name not in vars(common):
+                flags = len(inspect.signature(build).parameters) - 1
+                for number in range(2**flags):
+                    variant = tuple(bool(number >> bit & 1) for bit in range(flags))
+                    yield pytest.param(build, variant, id=f"{name}{list(variant) or ''}")
+
+
+@pytest.fixture
+def filled(store: BatchRepository) -> BatchRepository:
+    """Some kept jobs and some live ones, with statistics as ANALYZE would find them."""
+    for number in range(60):
+        submit(store, f"j{number:03}", 3)
+    for number in range(40):
+        store.set_job_status(f"j{number:03}", "done", now=100)
+    exchange(store, want=5)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("ANALYZE")
+    return store
+
+
+@pytest.mark.parametrize(("build", "variant"), list(_statements()))
+def test_no_statement_scans_a_growing_table(
+    filled: BatchRepository, build: Callable[..., Any], variant: tuple[bool, ...]
+) -> None:
+    """Every statement finds its jobs and targets by an index, but for those named with a reason."""
+    compiled = Compiler(filled.engine).compiled(build, variant)
+    names = re.findall(r"\?", compiled.text)
+    with filled.engine.connect() as connection:
+        plan = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {compiled.text}", tuple("[]" for _ in names)
+        ).fetchall()
+    scans = [row[3] for row in plan if GROWING.search(row[3])]
+    if build.__name__ in SCANS_KNOWN:
+        assert all(
+            "USING INDEX" in scan or "stats" in SCANS_KNOWN[build.__name__] for scan in scans
+        )
+    else:
+        assert scans == []
