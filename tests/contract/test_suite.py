@@ -22,7 +22,7 @@ def test_no_test_hides_another() -> None:
 
 
 def test_the_whole_is_both_halves() -> None:
-    """StoreContract is the repository's contract and the JobStore's, and pytest collects neither."""
+    """StoreContract is both halves of the contract, and pytest collects none by itself."""
     assert issubclass(StoreContract, RepositoryContract)
     assert issubclass(StoreContract, JobStoreContract)
     assert not StoreContract.__name__.startswith("Test")

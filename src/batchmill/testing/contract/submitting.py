@@ -218,36 +218,47 @@ class Caps(SubmittedContract):
         assert steps.submit("b", limits=limits).job_id == "b"
 
 
+ROUNDS = range(10)
+
+
 class SubmitRaces(SubmittedContract):
-    """Submits from many threads at once (cases.md 9)."""
+    """Submits from many threads at once, again and again (cases.md 9)."""
 
     def test_one_key_makes_one_job(self, store: Store, steps: Steps) -> None:
         """The same key from many threads makes one job; all get its id, one of them not reused."""
-        answers = race(
-            self.capabilities.threads, lambda number: steps.submit(f"j{number}", 3, key="k")
-        )
-        assert len({answer.job_id for answer in answers}) == 1
-        assert sum(not answer.reused for answer in answers) == 1
-        assert len(store.list_jobs()) == 1
-        assert sum(store.stats().targets.values()) == 3
+        for turn in ROUNDS:
+
+            def submit(number: int, turn: int = turn) -> Admission:
+                return steps.submit(f"j{turn}-{number}", 3, key=f"k{turn}")
+
+            answers = race(self.capabilities.threads, submit)
+            assert len({answer.job_id for answer in answers}) == 1
+            assert sum(not answer.reused for answer in answers) == 1
+        assert len(store.list_jobs()) == len(ROUNDS)
+        assert sum(store.stats().targets.values()) == 3 * len(ROUNDS)
 
     def test_the_total_cap_is_exact(self, store: Store, steps: Steps) -> None:
         """Of many callers at once exactly as many as jobs_total get in."""
-        limits = replace(WIDE, jobs_total=3)
-        answers = race(
-            self.capabilities.threads,
-            lambda number: steps.submit(f"j{number}", caller=f"c{number}", limits=limits),
-        )
-        assert sum(answer.job_id is not None for answer in answers) == 3
-        assert {answer.rejected for answer in answers} == {None, Busy}
-        assert store.count_live_jobs() == 3
+        for turn in ROUNDS:
+
+            def submit(number: int, turn: int = turn) -> Admission:
+                limits = replace(WIDE, jobs_total=3 * (turn + 1))
+                return steps.submit(f"j{turn}-{number}", caller=f"c{number}", limits=limits)
+
+            answers = race(self.capabilities.threads, submit)
+            assert sum(answer.job_id is not None for answer in answers) == 3
+            assert {answer.rejected for answer in answers} == {None, Busy}
+            assert store.count_live_jobs() == 3 * (turn + 1)
 
     def test_the_cap_of_a_caller_is_exact(self, store: Store, steps: Steps) -> None:
         """Of many submits of one caller at once exactly as many as jobs_per_caller get in."""
-        limits = replace(WIDE, jobs_per_caller=2)
-        answers = race(
-            self.capabilities.threads, lambda number: steps.submit(f"j{number}", limits=limits)
-        )
-        assert sum(answer.job_id is not None for answer in answers) == 2
-        assert {answer.rejected for answer in answers} == {None, CallerBusy}
-        assert store.count_live_jobs("ada") == 2
+        for turn in ROUNDS:
+
+            def submit(number: int, turn: int = turn) -> Admission:
+                limits = replace(WIDE, jobs_per_caller=2)
+                return steps.submit(f"j{turn}-{number}", caller=f"c{turn}", limits=limits)
+
+            answers = race(self.capabilities.threads, submit)
+            assert sum(answer.job_id is not None for answer in answers) == 2
+            assert {answer.rejected for answer in answers} == {None, CallerBusy}
+            assert store.count_live_jobs(f"c{turn}") == 2
