@@ -107,7 +107,7 @@ def retire_turn(tx: Tx, job_id: str) -> None:
 def fail_live_jobs(tx: Tx, reason: str, lease: int) -> int:
     """Fail every live job and empty the rotation."""
     unfinished = tx.rows(jobs.unfinished_jobs)
-    tx.run(targets.put_back_running, job_ids=listed(job_id for (job_id,) in unfinished))
+    tx.run(targets.put_back_running, job_ids=listed({job_id for (job_id,) in unfinished}))
     failed = tx.run(jobs.end_live_jobs, error=reason, lease=lease)
     tx.run(turns.delete_all_turns)
     return failed
