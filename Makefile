@@ -9,10 +9,10 @@ demo: $(READY)
 	@$(BIN)/batchmill demo
 
 test: $(READY)
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 soak: $(READY)
-	@$(BIN)/python -m pytest -q -m soak $(ARGS)
+	@$(BIN)/python -m pytest -m soak $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
