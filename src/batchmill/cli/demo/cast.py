@@ -47,6 +47,6 @@ CLEO: Final = Person(
 CAST: Final = (ADA, BEN, CLEO)
 
 CANCEL_AFTER: Final = 2
-"""Cleo cancels once so many of her targets are finished."""
-REPLAY_AFTER: Final = 2
-"""Ada submits the same list again once so many of hers are."""
+"""Cleo cancels once so many of her targets have had their turn."""
+REPLAY_AT: Final = 2
+"""Ada submits the same list again when this one of her targets starts."""

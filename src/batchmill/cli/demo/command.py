@@ -115,7 +115,7 @@ def _drain(scenario: Scenario, show: Show, interrupts: Interrupts) -> Frame:
             scenario.runner.start()
             while True:
                 frame = scenario.frame()
-                scenario.step(frame)
+                scenario.tell_ends(frame)
                 show.keep_best(frame)
                 update(frame)
                 if not frame.live or interrupts.wait(_FRAMES_EVERY):

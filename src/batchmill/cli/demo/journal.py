@@ -72,16 +72,23 @@ class Journal:
 
 
 class JournalledFetch:
-    """The built-in fetcher, each start noted down; the result's meta says which start it was."""
+    """The built-in fetcher, each start noted down; the result's meta says which start it was.
 
-    def __init__(self, fetcher: WebFetcher, journal: Journal) -> None:
+    ``on_start`` is called before each fetch, by the thread of the fetch.
+    """
+
+    def __init__(
+        self, fetcher: WebFetcher, journal: Journal, on_start: Callable[[Turn], object]
+    ) -> None:
         self._fetcher = fetcher
         self._journal = journal
+        self._on_start = on_start
 
     def __call__(self, context: FetchContext, caller: Any, target: Target) -> Result:
         """Fetch, and keep ``turn`` and ``attempt`` in what is stored."""
         turn = Turn(caller.name, context.job_id, context.idx, context.attempt)
         number = self._journal.start(turn)
+        self._on_start(turn)
         try:
             result = self._fetcher(context, caller, target)
         except RetryLater as error:

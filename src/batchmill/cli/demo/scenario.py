@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from batchmill.cli.demo.cast import ADA, CANCEL_AFTER, CAST, CLEO, REPLAY_AFTER, Person
+from batchmill.cli.demo.cast import ADA, CANCEL_AFTER, CAST, CLEO, REPLAY_AT, Person
 from batchmill.cli.demo.journal import Journal, JournalledFetch, Turn
 from batchmill.cli.fetchers import WebFetcher
 from batchmill.cli.running import NamedCaller, resolve_named
@@ -70,7 +70,7 @@ class Scenario:
         self._ended: set[Person] = set()
         self.runner = Runner(
             store,
-            JournalledFetch(fetcher, journal),
+            JournalledFetch(fetcher, journal, self._react),
             RunnerConfig(ttl=TTL, retry_wait=timedelta(seconds=1)),
             resolve_caller=resolve_named,
         )
@@ -112,15 +112,21 @@ class Scenario:
         targets = self._store.get_targets(job_id, with_results=False) or []
         return JobView(person, self._store.get_job(job_id), tuple(targets))
 
-    def step(self, frame: Frame) -> None:
-        """What happens once it has come so far: one caller cancels, one submits again."""
-        done = {view.person: view.job for view in frame.jobs}
-        if not self._cancelled and done[CLEO].targets_done >= CANCEL_AFTER:
-            self._cancelled = True
-            self._cancel()
-        if not self._replayed and done[ADA].targets_done >= REPLAY_AFTER:
+    def _react(self, turn: Turn) -> None:
+        """What callers do when a target starts: one cancels, one submits again.
+
+        It hangs on the turns and not on a clock, so that the story is the same on any machine.
+        """
+        if turn.caller == ADA.name and turn.idx == REPLAY_AT and not self._replayed:
             self._replayed = True
             self._replay()
+        had = sum(each.caller == CLEO.name for each in self._journal.turns)
+        if turn.caller != CLEO.name and had >= CANCEL_AFTER and not self._cancelled:
+            self._cancelled = True
+            self._cancel()
+
+    def tell_ends(self, frame: Frame) -> None:
+        """Note down which jobs have ended since the last frame; a cancel was told already."""
         for view in frame.jobs:
             told = view.person in self._ended or view.job.status is JobStatus.CANCELLED
             if view.job.status.terminal and not told:
@@ -129,9 +135,7 @@ class Scenario:
 
     def _cancel(self) -> None:
         if self.runner.cancel(self._job_ids[CLEO.name]):
-            self._journal.tell(
-                CLEO.name, "cancels: what is in flight is stored, the rest stays pending"
-            )
+            self._journal.tell(CLEO.name, "cancels: what is stored stays, the rest is left pending")
 
     def _replay(self) -> None:
         job_id, reused = self._submit(ADA)
