@@ -70,7 +70,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride] # none but it makes these
     timeout = 5
 
     def do_GET(self) -> None:
