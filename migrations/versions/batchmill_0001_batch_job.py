@@ -59,8 +59,14 @@ def upgrade() -> None:
     op.create_index(
         op.f("batch_job_lease_id_ix"), "batch_job", ["lease", "id"], if_not_exists=again
     )
+    live = sa.text("status IN ('queued', 'running')")
     op.create_index(
-        op.f("batch_job_status_caller_ix"), "batch_job", ["status", "caller"], if_not_exists=again
+        op.f("batch_job_status_caller_ix"),
+        "batch_job",
+        ["status", "caller"],
+        if_not_exists=again,
+        sqlite_where=live,
+        postgresql_where=live,
     )
     op.create_index(
         op.f("batch_job_created_at_id_ix"), "batch_job", ["created_at", "id"], if_not_exists=again

@@ -19,7 +19,8 @@ WHOLE_TABLE = {"count_by_status", "count_targets_by_status"}
 """What stats() runs, documented as a scan."""
 WALKS_AN_INDEX = {"oldest_lease", "list_jobs", "evictable_jobs"}
 """What reads an index from one end, only as far as its page or step goes."""
-GROWING = re.compile(r"SCAN (batch_job|batch_target|following|pending)\b(?! USING COVERING INDEX)")
+GROWING = re.compile(r"SCAN (batch_job|batch_target|following|pending)\b(?!.*status_caller_ix)")
+"""A walk of one of these tables, but for the index that holds live jobs only."""
 
 
 def _statements() -> Iterator[Any]:
@@ -36,9 +37,9 @@ def _statements() -> Iterator[Any]:
 @pytest.fixture
 def filled(store: BatchRepository) -> BatchRepository:
     """Some kept jobs and some live ones, with statistics as ANALYZE would find them."""
-    for number in range(60):
+    for number in range(300):
         submit(store, f"j{number:03}", 3)
-    for number in range(40):
+    for number in range(280):
         store.set_job_status(f"j{number:03}", "done", now=100)
     exchange(store, want=5)
     with store.engine.begin() as connection:

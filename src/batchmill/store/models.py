@@ -34,6 +34,7 @@ NAMING_CONVENTION: Final = {
 metadata: MetaData = MetaData(naming_convention=NAMING_CONVENTION)
 
 _MARIADB_COLLATION: Final = "utf8mb4_nopad_bin"
+_LIVE: Final = text("status IN ('queued', 'running')")
 
 
 def _name(length: int) -> TypeEngine[str]:
@@ -80,7 +81,9 @@ class BatchJobRow(Base):
         ),
         Index(None, "caller", "idem_key"),
         Index(None, "lease", "id"),
-        Index(None, "status", "caller"),
+        # Live jobs only, where a database can: among a million kept ones the planner would
+        # else take a status for common, and the index would change with every job that ends.
+        Index(None, "status", "caller", sqlite_where=_LIVE, postgresql_where=_LIVE),
         Index(None, "created_at", "id"),
     )
 

@@ -18,7 +18,7 @@ CREATE TABLE batch_job (
 CREATE INDEX batch_job_caller_idem_key_ix ON batch_job (caller, idem_key);
 CREATE INDEX batch_job_created_at_id_ix ON batch_job (created_at, id);
 CREATE INDEX batch_job_lease_id_ix ON batch_job (lease, id);
-CREATE INDEX batch_job_status_caller_ix ON batch_job (status, caller);
+CREATE INDEX batch_job_status_caller_ix ON batch_job (status, caller) WHERE status IN ('queued', 'running');
 CREATE TABLE batch_runner (
     id VARCHAR(64) NOT NULL,
     seen_at BIGINT NOT NULL,
