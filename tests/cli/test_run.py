@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing
+import threading
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+
+from batchmill.cli.running import Watched
+from batchmill.errors import RetryLater
+from batchmill.runner import FetchContext, Target
 
 ECHO = """
 from batchmill import Result, RetryLater, TargetError
@@ -296,3 +301,22 @@ def test_a_job_that_is_deleted_meanwhile_ends_the_run(invoke, db, module):
     ran = invoke("run", _list("a"), "--db", db, "--fetch", f"{module}:fetch")
     assert ran.exit_code == 1
     assert "was removed meanwhile" in ran.stdout
+
+
+def test_a_busy_target_is_counted_until_it_is_done():
+    """A fetch that came back busy, also by a cause, counts until a later one didn't."""
+    answers = [RetryLater(), ValueError(), None]
+
+    def fetch(context, caller, target):
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer from (RetryLater() if isinstance(answer, ValueError) else None)
+
+    watched = Watched(fetch)
+    context = FetchContext("job", 0, 1, threading.Condition())
+    seen = []
+    while answers:
+        with suppress(RetryLater, ValueError):
+            watched(context, None, Target("u"))
+        seen.append(watched.busy)
+    assert seen == [1, 1, 0]

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 from batchmill.cli.database import URL_VARIABLE
 from batchmill.cli.values import parse_bytes, parse_duration, parse_wait
+
+# Defaults as people would write them: typer shows them so in --help, and parses them.
+A_DAY: Final[Any] = "24h"
+FIVE_SECONDS: Final[Any] = "5s"
+TEN_SECONDS: Final[Any] = "10s"
+THIRTY_SECONDS: Final[Any] = "30s"
+A_MINUTE: Final[Any] = "60s"
+SIXTEEN_MIB: Final[Any] = "16MiB"
+SIXTY_FOUR_MIB: Final[Any] = "64MiB"
 
 Db = Annotated[
     str,
@@ -27,7 +36,6 @@ Ttl = Annotated[
         "--ttl",
         parser=parse_duration,
         metavar="TIME",
-        show_default="24h",
         help="How long a job is kept after its last use: 24h, 30m, 90s.",
     ),
 ]

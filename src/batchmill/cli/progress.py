@@ -34,7 +34,9 @@ def shown(console: Console) -> Iterator[Callable[[Progress], None]]:
         return
     with _bar(console) as bar:
         task = bar.add_task("fetching", total=None)
-        yield lambda now: bar.update(task, completed=now.finished, total=now.total)
+        yield lambda now: bar.update(
+            task, completed=now.finished, total=now.total, description=_doing(now)
+        )
 
 
 def _bar(console: Console) -> Bar:
@@ -51,6 +53,10 @@ def _bar(console: Console) -> Bar:
     )
 
 
+def _doing(now: Progress) -> str:
+    return f"{plural(now.busy, 'target')} busy, tried again later" if now.busy else "fetching"
+
+
 class Lines:
     """A plain line whenever five seconds have passed and something has happened."""
 
@@ -58,11 +64,13 @@ class Lines:
         self._console = console
         self._clock = clock
         self._last = clock()
-        self._said = -1
+        self._said = (0, 0)
 
     def __call__(self, now: Progress) -> None:
         """Say where it stands, if it is time to."""
-        if now.finished == self._said or self._clock() - self._last < _LINE_EVERY:
+        state = (now.finished, now.busy)
+        if state == self._said or self._clock() - self._last < _LINE_EVERY:
             return
-        self._last, self._said = self._clock(), now.finished
-        self._console.print(f"{now.finished:,} of {plural(now.total, 'target')}")
+        self._last, self._said = self._clock(), state
+        busy = f"; {_doing(now)}" if now.busy else ""
+        self._console.print(f"{now.finished:,} of {plural(now.total, 'target')} finished{busy}")

@@ -19,7 +19,7 @@ from batchmill.cli.inputs import read_targets
 from batchmill.cli.interrupts import Interrupts
 from batchmill.cli.loading import load_function
 from batchmill.cli.logs import warnings_to
-from batchmill.cli.running import NamedCaller, Run, queue_of, resolve_named, run_config
+from batchmill.cli.running import NamedCaller, Run, Watched, queue_of, resolve_named, run_config
 from batchmill.cli.values import parse_bytes, parse_wait
 from batchmill.records import JobStatus
 from batchmill.runner import Hooks, Runner, Target
@@ -77,27 +77,27 @@ def run(
         typer.Option(
             parser=parse_wait,
             metavar="TIME",
-            show_default="30s",
             help="For one target, with the built-in fetcher.",
         ),
-    ] = timedelta(seconds=30),
+    ] = options.THIRTY_SECONDS,
     max_size: Annotated[
         int,
         typer.Option(
             parser=parse_bytes,
             metavar="SIZE",
-            show_default="16MiB",
             help="Of one target, with the built-in fetcher.",
         ),
-    ] = 16 * 2**20,
-    ttl: options.Ttl = timedelta(hours=24),
-    hold_for: options.Hold = timedelta(seconds=5),
+    ] = options.SIXTEEN_MIB,
+    ttl: options.Ttl = options.A_DAY,
+    hold_for: options.Hold = options.FIVE_SECONDS,
     as_json: options.Json = False,
 ) -> None:
     """Fetch a list of targets, and keep the results in a database.
 
-    Killed and run again, it goes on where it stopped; run again when it has finished, it shows
-    the stored results. Exit code 0: all done; 1: some failed; 2: wrong usage; 130: Ctrl-C.
+    Killed and run again, it goes on where it stopped.
+    Run again when it has finished, it shows the stored results.
+
+    Exit code 0: all done; 1: some failed; 2: wrong usage; 130: Ctrl-C.
     """
     _check_outputs(out, as_json)
     order = Order(
@@ -121,7 +121,8 @@ def carry_out(order: Order) -> int:
         fetch = stack.enter_context(_fetcher(order))
         store = stack.enter_context(open_store(order.db, create=True))
         interrupts = stack.enter_context(Interrupts(signal.SIGINT))
-        work = Run(store, _runner(store, fetch, order, interrupts))
+        watched = Watched(fetch)
+        work = Run(store, _runner(store, watched, order, interrupts), watched)
         work.submit(order.caller, order.targets, order.workers)
         report.announce(screen.err(), work, order.db, store.now(), order.hold_for)
         interrupted = _drain(work, interrupts)

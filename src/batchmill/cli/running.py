@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from batchmill.cli.interrupts import Interrupts
 from batchmill.cli.shapes import Entry, read_entries
 from batchmill.errors import StoreBusy
 from batchmill.records import BatchJob, JobStatus, TargetStatus
-from batchmill.runner import Runner, RunnerConfig, Target
+from batchmill.runner import FetchContext, Runner, RunnerConfig, Target
+from batchmill.runner.rules import retry_later_in
 from batchmill.validation import MAX_BYTES, MAX_COUNT, NAME_LENGTH
 
 CALLER_CLASS: Final = "restricted"
@@ -55,6 +57,34 @@ def run_config(workers: int, hold_for: timedelta, ttl: timedelta) -> RunnerConfi
     )
 
 
+class Watched:
+    """A fetch function, and how many of its targets came back busy and wait to be tried again."""
+
+    def __init__(self, fetch: Callable[..., Any]) -> None:
+        self._fetch = fetch
+        self._lock = threading.Lock()
+        self._busy: set[tuple[str, int]] = set()
+
+    @property
+    def busy(self) -> int:
+        """The targets whose last fetch said that it was only busy."""
+        with self._lock:
+            return len(self._busy)
+
+    def __call__(self, context: FetchContext, caller: Any, target: Target) -> Any:
+        """Fetch; whatever comes out of it comes out of this."""
+        busy = False
+        try:
+            return self._fetch(context, caller, target)
+        except Exception as error:
+            busy = retry_later_in(error) is not None
+            raise
+        finally:
+            with self._lock:
+                place = (context.job_id, context.idx)
+                (self._busy.add if busy else self._busy.discard)(place)
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A stretch of the list that is one job; ``offset`` is where it begins."""
@@ -72,13 +102,16 @@ class Progress:
     finished: int
     total: int
     live: bool
+    busy: int = 0
+    """How many wait to be tried again."""
 
 
 class Run:
     """A list of targets as jobs: one, or as many as there are workers, since a job is serial."""
 
-    def __init__(self, store: Any, runner: Runner[NamedCaller]) -> None:
+    def __init__(self, store: Any, runner: Runner[NamedCaller], watched: Watched) -> None:
         self._store = store
+        self._watched = watched
         self.runner = runner
         self.parts: list[Part] = []
         self._ended: dict[str, BatchJob | None] = {}
@@ -117,7 +150,8 @@ class Run:
         jobs = {job_id: self._job(job_id) for job_id in self.job_ids}
         finished = sum(job.targets_done for part in self.parts if (job := jobs[part.job_id]))
         live = any(job is not None and job.status.live for job in jobs.values())
-        return Progress(finished, sum(part.total for part in self.parts), live)
+        total = sum(part.total for part in self.parts)
+        return Progress(finished, total, live, self._watched.busy)
 
     def watch(self, interrupts: Interrupts, show: Callable[[Progress], None]) -> None:
         """Show the progress until every job has ended, or the user asked to stop."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from batchmill.cli import options, screen
@@ -39,7 +38,7 @@ def delete(
 def sweep(
     *,
     db: options.Db = DEFAULT_URL,
-    ttl: options.Ttl = timedelta(hours=24),
+    ttl: options.Ttl = options.A_DAY,
     as_json: options.Json = False,
 ) -> None:
     """Remove every job that was last used longer ago than --ttl, live ones too."""

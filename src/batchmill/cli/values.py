@@ -30,13 +30,8 @@ _NUMBER: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", re.ASCII)
 _MOST: Final = 2**63 - 1
 
 
-def parse_bytes(text: str | int) -> int:
-    """``64MiB``, ``10MB``, ``1.5g`` or a plain number of bytes; raises ``BadParameter``.
-
-    typer hands defaults in here too, which are numbers already; so below.
-    """
-    if isinstance(text, int):
-        return text
+def parse_bytes(text: str) -> int:
+    """``64MiB``, ``10MB``, ``1.5g`` or a plain number of bytes; raises ``BadParameter``."""
     found = _NUMBER.fullmatch(text.strip().lower())
     if found is None or found[2] not in _BYTE_UNITS:
         raise typer.BadParameter(f"{text!r} is not a size; write it like 64MiB, 10MB or 5000")
@@ -47,10 +42,8 @@ def parse_bytes(text: str | int) -> int:
     return size
 
 
-def parse_duration(text: str | timedelta) -> timedelta:
+def parse_duration(text: str) -> timedelta:
     """``24h``, ``90s``, ``1h30m``, ``7d`` or plain seconds; raises ``BadParameter``."""
-    if isinstance(text, timedelta):
-        return text
     compact = text.strip().lower().replace(" ", "")
     parts = _NUMBER.findall(compact)
     whole = "".join(number + unit for number, unit in parts) == compact
@@ -63,7 +56,7 @@ def parse_duration(text: str | timedelta) -> timedelta:
         raise typer.BadParameter(f"{text!r} is longer than anyone waits") from None
 
 
-def parse_wait(text: str | timedelta) -> timedelta:
+def parse_wait(text: str) -> timedelta:
     """A duration of more than nothing; raises ``BadParameter``."""
     value = parse_duration(text)
     if value <= timedelta(0):

@@ -36,22 +36,22 @@ def worker(
     workers: Annotated[
         int, typer.Option("--workers", "-w", min=1, max=MOST_WORKERS, help="Targets at a time.")
     ] = 1,
-    max_bytes: options.MaxBytes = 64 * 2**20,
-    ttl: options.Ttl = timedelta(hours=24),
-    hold_for: options.Hold = timedelta(seconds=60),
+    max_bytes: options.MaxBytes = options.SIXTY_FOUR_MIB,
+    ttl: options.Ttl = options.A_DAY,
+    hold_for: options.Hold = options.A_MINUTE,
     grace: Annotated[
         timedelta,
         typer.Option(
             parser=parse_duration,
             metavar="TIME",
-            show_default="10s",
             help="How long fetches in flight may take to end when the worker does.",
         ),
-    ] = timedelta(seconds=10),
+    ] = options.TEN_SECONDS,
 ) -> None:
     """Work on the jobs of a queue until SIGTERM or Ctrl-C; exit 0.
 
-    Give it the application's own --ttl and --max-bytes: a worker sweeps and evicts by them.
+    Give it the application's own --ttl and --max-bytes:
+    a worker sweeps and evicts by them.
     """
     config = RunnerConfig(
         workers=workers, worker_limit=workers, max_bytes=max_bytes, ttl=ttl, hold_for=hold_for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,8 @@ from batchmill.cli.demo.scenario import Frame
 from batchmill.cli.errors import CommandError
 
 COLUMNS: Final = 100
+_OUTSIDE_FONT: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+"""A picture fetches no font from anywhere; any monospaced one will do."""
 
 
 def save_svg(path: Path, frame: Frame) -> None:
@@ -28,7 +31,8 @@ def save_svg(path: Path, frame: Frame) -> None:
     )
     console.print(TITLE)
     console.print(picture(frame))
+    picture_text = _OUTSIDE_FONT.sub("", console.export_svg(title="batchmill demo"))
     try:
-        console.save_svg(str(path), title="batchmill demo")
+        path.write_text(picture_text, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"can't write {path}: {error.strerror}") from error
