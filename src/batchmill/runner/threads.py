@@ -285,7 +285,7 @@ class Runner(JobReader, Generic[C]):
             grace = max(_GRACE, min(grace, timeout))
         late, dropped = self._parts.workers.finish(timeout, grace=grace)
         for job_id in late:
-            self._logger.warning("job %s: its target was put back, the runner closes", job_id)
+            self._logger.info("job %s: its target was put back, the runner closes", job_id)
         for job_id in dropped:
             self._logger.warning("job %s: an outcome could not be stored", job_id)
         self._leave()
