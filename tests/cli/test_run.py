@@ -109,6 +109,14 @@ def test_several_workers_make_several_jobs_in_one_order(invoke, db, echo):
     assert sorted(totals) == [(3,), (3,), (4,)]
 
 
+def test_many_jobs_are_counted_and_not_named(invoke, db, echo):
+    """A run of many jobs says in one line how many are new, going on and reused."""
+    arguments = ("run", "--db", db, "--fetch", echo, "-w", "4")
+    assert "4 jobs for 4 targets: 4 new." in invoke(*arguments, _list(*"abcd")).stderr
+    again = invoke(*arguments, _list(*"abxd")).stderr
+    assert "4 jobs for 4 targets: 3 reused, 1 new." in again
+
+
 def test_more_workers_than_targets_make_a_job_each(invoke, db, echo):
     """A list shorter than the workers has one job a target."""
     assert invoke("run", _list("a", "b"), "--db", db, "--fetch", echo, "-w", "9").exit_code == 0

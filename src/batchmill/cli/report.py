@@ -18,6 +18,8 @@ from batchmill.cli.values import bytes_text, duration_text, plural
 from batchmill.records import BatchJob, JobStatus, TargetStatus
 
 _SHOWN: Final = 20
+_NAMED: Final = 3
+"""More jobs than this are counted and not named."""
 _ORDER: Final = (
     TargetStatus.DONE,
     TargetStatus.FAILED,
@@ -64,9 +66,12 @@ def summarise(run: Run) -> Summary:
 
 def announce(console: Console, run: Run, db: str, now: float, hold_for: timedelta) -> None:
     """Say which job it is: new, going on, or finished before."""
-    old = {part.job_id for part in run.parts if part.reused}
-    for job in run.jobs():
-        console.print(_announcement(job, db, now, reused=job.id in old), soft_wrap=True)
+    jobs, old = run.jobs(), {part.job_id for part in run.parts if part.reused}
+    if len(jobs) > _NAMED:
+        console.print(_announcement_of_many(jobs, old), soft_wrap=True)
+    else:
+        for job in jobs:
+            console.print(_announcement(job, db, now, reused=job.id in old), soft_wrap=True)
     held = run.held()
     if held:
         which = ", ".join(str(place) for place in held[:5]) + (", …" if len(held) > 5 else "")
@@ -75,6 +80,15 @@ def announce(console: Console, run: Run, db: str, now: float, hold_for: timedelt
             f"within {duration_text(hold_for.total_seconds())}: waiting.",
             soft_wrap=True,
         )
+
+
+def _announcement_of_many(jobs: list[BatchJob], old: set[str]) -> Text:
+    ended = sum(job.id in old and job.status.terminal for job in jobs)
+    going_on = sum(job.id in old and job.status.live for job in jobs)
+    counts = {"reused": ended, "going on": going_on, "new": len(jobs) - ended - going_on}
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    targets = plural(sum(job.targets_total for job in jobs), "target")
+    return Text(f"{len(jobs)} jobs for {targets}: {told}.")
 
 
 def _announcement(job: BatchJob, db: str, now: float, *, reused: bool) -> Text:
