@@ -57,7 +57,9 @@ def parse_url(url: str | URL) -> URL:
     try:
         address = make_url(url)
     except (ArgumentError, TypeError, ValueError):
-        raise InvalidInput("url: is not a database URL; write it like sqlite:///file.db") from None
+        address = None
+    if not isinstance(address, URL):  # SQLAlchemy 2.0 hands back whatever isn't text
+        raise InvalidInput("url: is not a database URL; write it like sqlite:///file.db")
     driver = _DRIVERS.get(address.drivername)
     return address.set(drivername=driver) if driver else address
 
