@@ -16,7 +16,9 @@ from batchmill import RunnerConfig
 pytestmark = pytest.mark.checkout
 
 README = Path(__file__).parents[2] / "README.md"
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README.read_text(encoding="utf-8"), re.M | re.S)
+BLOCKS = re.findall(
+    r"^```(\w+)\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+)
 PROGRAMS = [text for kind, text in BLOCKS if kind == "python"]
 
 
@@ -68,7 +70,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
 
 def test_the_table_is_the_configuration() -> None:
     """Each field of RunnerConfig has its row, and sizing begins with worker_limit."""
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", README.read_text(encoding="utf-8"), re.M)
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", README.read_text(encoding="utf-8"), re.MULTILINE)
     fields = {field.name: field.default for field in dataclasses.fields(RunnerConfig)}
     assert {name for name, _ in rows} == set(fields)
     assert rows[0][0] == "worker_limit"
