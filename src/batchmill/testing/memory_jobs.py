@@ -173,7 +173,7 @@ class MemoryJobs(MemoryRotation):
             lost = [
                 (turn.turn, job_id)
                 for job_id, turn in self._turns.items()
-                if self._is_lost(job_id, turn, to_ms(now), hold_ms)
+                if self._is_lost(turn, to_ms(now), hold_ms)
             ]
             for _, job_id in sorted(lost)[:limit]:
                 self._release(job_id, report, now, hold_ms, max_attempts)

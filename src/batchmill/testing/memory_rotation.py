@@ -149,11 +149,14 @@ class MemoryRotation(MemoryState):
             failure = Outcome(*lost, token, "failed", error=RUNNER_LOST)
             report.settle(self._store_held(turn, failure, now))
 
-    def _is_lost(self, job_id: str, turn: Turn, now_ms: int, hold_ms: int) -> bool:
-        """A hold that lapsed, or a home that is gone; a home that is seen keeps its live jobs."""
+    def _is_lost(self, turn: Turn, now_ms: int, hold_ms: int) -> bool:
+        """A hold that lapsed, or a home that is gone.
+
+        A hold that its living home doesn't renew is one that the home knows nothing of: the
+        answer to its claim was lost.
+        """
         lapsed = turn.token is not None and turn.held_until <= now_ms
-        left_to_home = turn.home is not None and self._lives(job_id)
-        return (lapsed and not left_to_home) or self._home_lost(turn, now_ms, hold_ms)
+        return lapsed or self._home_lost(turn, now_ms, hold_ms)
 
     def _home_lost(self, turn: Turn, now_ms: int, hold_ms: int) -> bool:
         """True when the only runner that may take it hasn't been seen for too long, or has left."""

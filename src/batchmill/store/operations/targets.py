@@ -151,12 +151,16 @@ def _count(tx: Tx, write: TargetWrite, done: int, nbytes: int) -> None:
 
 
 def _move_on(tx: Tx, write: TargetWrite, before: TargetStatus, turn: tuple[Any, ...]) -> None:
-    """Keep a submitted job's turn true, and settle the job after its last target."""
-    next_idx, failed, token = turn
+    """Keep a submitted job's turn true, and settle the job after its last target.
+
+    Only storing the target whose turn it is moves the rotation on.
+    """
+    next_idx, failed, _ = turn
     failed += (write.status is TargetStatus.FAILED) - (before is TargetStatus.FAILED)
-    following = next_idx
-    if token is None:
-        following = tx.value(targets.lowest_pending, job_id=write.job_id, start=next_idx)
+    if write.idx != next_idx:
+        tx.run(turns.count_failed, of_job=write.job_id, targets_failed=failed)
+        return
+    following = tx.value(targets.lowest_pending, job_id=write.job_id, start=next_idx)
     if following is None:
         _settle(tx, write, failed)
         return
@@ -166,7 +170,6 @@ def _move_on(tx: Tx, write: TargetWrite, before: TargetStatus, turn: tuple[Any, 
         turn=add_to_total(tx, turns=1).first_turn,
         next_idx=following,
         targets_failed=failed,
-        same_target=int(following == next_idx),
     )
 
 

@@ -148,8 +148,7 @@ def take_turn(_: Capabilities) -> Executable:
 
 
 def move_turn(_: Capabilities) -> Executable:
-    """Move a job on after a target of it was stored by hand; a hold on it stays as it is."""
-    same_target = number("same_target") == 1
+    """Move a job on after the target whose turn it was has been stored by hand."""
     return (
         update(TURN)
         .where(TURN.c.job_id == bindparam("of_job"))
@@ -157,9 +156,18 @@ def move_turn(_: Capabilities) -> Executable:
             turn=number("turn"),
             next_idx=number("next_idx"),
             targets_failed=number("targets_failed"),
-            ready_at=case((same_target, TURN.c.ready_at), else_=0),
-            busy_since=case((same_target, TURN.c.busy_since)),
+            ready_at=0,
+            busy_since=null(),
         )
+    )
+
+
+def count_failed(_: Capabilities) -> Executable:
+    """Set how many targets of a live job are stored failed."""
+    return (
+        update(TURN)
+        .where(TURN.c.job_id == bindparam("of_job"))
+        .values(targets_failed=number("targets_failed"))
     )
 
 

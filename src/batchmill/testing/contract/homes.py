@@ -51,6 +51,16 @@ class Homes(SubmittedContract):
         assert contents_of(store) == before
         assert len(steps.release(now=T + 110).settled) == 2
 
+    def test_a_hold_that_its_home_forgot_is_put_back(self, store: Store, steps: Steps) -> None:
+        """A claim that its living home never renews, its answer having been lost, is put back."""
+        steps.submit("a", home="r1")
+        steps.claim(runner="r1")
+        steps.hold(now=T + 50, hold_for=60)
+        released = steps.release(now=T + 60)
+        assert (released.put_back, released.settled) == (1, [])
+        assert statuses_in(store, "a") == ["pending"]
+        assert steps.claim(runner="r1", now=T + 60).attempt == 2
+
     def test_only_its_own_jobs_fail(self, store: Store, steps: Steps) -> None:
         """Jobs of a home that is seen, and shared jobs, are none of a lost home's (cases.md 6)."""
         steps.submit("mine", home="r1")
