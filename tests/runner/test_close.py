@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from batchmill.errors import BatchmillError, RetryLater, RunnerClosed, StoreUnavailable
-from batchmill.runner import Result
+from batchmill.runner import Hooks, Result
 from batchmill.testing import MemoryStore
 from tests.runner.helpers import ANNA, BERT, PATIENCE, Fetches, User, until
 
@@ -206,7 +206,7 @@ def test_drain_ends_when_the_runner_is_closed(make, fetches):
 
     thread = threading.Thread(target=draining)
     thread.start()
-    until(lambda: runner._draining)
+    until(lambda: runner._door.shut)
     runner.close(timeout=0)
     thread.join(PATIENCE)
     assert len(raised) == 1
@@ -248,3 +248,60 @@ def test_a_push_from_the_store_wakes_a_worker(make, fetches):
     until(lambda: submitter.progress(job.job_id).status == "done")
     runner.close()
     assert store.ended
+
+
+def test_a_close_waits_for_a_submit_that_is_under_way(make):
+    """No job is stored for a runner that has already said that it left."""
+
+    class Store(MemoryStore):
+        order: list[str] = []  # noqa: RUF012 - one store, one list
+        inside, go_on = threading.Event(), threading.Event()
+
+        def submit_job(self, *args, **named):
+            self.inside.set()
+            assert self.go_on.wait(PATIENCE)
+            self.order.append("submitted")
+            return super().submit_job(*args, **named)
+
+        def leave(self, runner_id):
+            self.order.append("left")
+            super().leave(runner_id)
+
+    store = Store()
+    runner = make(on=store, start=False)
+    submitting = threading.Thread(target=runner.submit, args=(ANNA, ["u"]))
+    submitting.start()
+    assert store.inside.wait(PATIENCE)
+    closing = threading.Thread(target=runner.close)
+    closing.start()
+    until(lambda: runner._door.shut)
+    store.go_on.set()
+    closing.join(PATIENCE)
+    submitting.join(PATIENCE)
+    assert store.order == ["submitted", "left"]
+
+
+def test_a_bounded_close_does_not_wait_for_an_unbounded_one(make, fetches):
+    """Whoever leaves at once can, also when another thread waits for every fetch."""
+    fetches.hold("u")
+    runner = make()
+    job = runner.submit(ANNA, ["u"])
+    fetches.wait_for("u")
+    patient = threading.Thread(target=runner.close)
+    patient.start()
+    until(lambda: fetches.contexts["u"].cancelled)
+    runner.close(timeout=0)
+    assert runner.status(job.job_id).targets[0].status == "pending"
+    patient.join(PATIENCE)
+    assert not patient.is_alive()
+    fetches.release()
+
+
+def test_a_hook_may_close_the_runner(make):
+    """From a worker's thread or from the closing one, it doesn't wait for itself."""
+    runner = None
+    runner = make(hooks=Hooks(target=lambda *_: runner.close()), workers=2, start=False)
+    job = runner.submit(ANNA, ["u1", "u2"])
+    runner.start()
+    until(lambda: runner._closed)
+    assert runner.progress(job.job_id).targets_done == 1

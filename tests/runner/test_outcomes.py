@@ -184,9 +184,11 @@ def test_results_above_the_limit_fail_with_their_size(make, fetches):
     assert report.targets[1].status == "done"
 
 
-def test_the_byte_budget_is_kept_after_each_target(make, fetches, store):
+def test_the_byte_budget_is_kept_after_each_target(make, fetches, store, clock):
     """Older finished jobs go when the total is over max_bytes (spec/seed-001, rule 3)."""
     fetches.answers.update({name: Result("x" * 1000) for name in ("1", "2", "3")})
-    runner = make(max_bytes=2500)
-    jobs = [ended(runner, [name]).job.id for name in ("1", "2", "3")]
+    runner, jobs = make(max_bytes=2500, clock=clock), []
+    for name in ("1", "2", "3"):
+        clock.advance(1)
+        jobs.append(ended(runner, [name]).job.id)
     assert [store.get_job(job) is not None for job in jobs] == [False, True, True]

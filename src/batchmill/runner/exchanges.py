@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from batchmill.records import Exchange
 from batchmill.runner.dispatch import Ask
+from batchmill.runner.identity import Identity
 from batchmill.runner.protocol import JobStore
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who a runner is to its store: ``id`` is new at each start; ``shared`` resolves callers."""
-
-    id: str
-    queue: str
-    shared: bool
 
 
 class Exchanges:

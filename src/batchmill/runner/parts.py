@@ -13,8 +13,9 @@ from batchmill.runner.callers import CallerSource, KeptCallers, ResolvedCallers
 from batchmill.runner.clock import StoreClock
 from batchmill.runner.config import Caller, Hooks, RunnerConfig
 from batchmill.runner.dispatch import Dispatch
-from batchmill.runner.exchanges import Exchanges, Identity
+from batchmill.runner.exchanges import Exchanges
 from batchmill.runner.fetching import Fetcher
+from batchmill.runner.identity import Identity
 from batchmill.runner.observer import Observer
 from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.rules import RetryRules

@@ -16,7 +16,7 @@ from batchmill.records import Released
 from batchmill.runner.after import AfterCommit
 from batchmill.runner.callers import KeptCallers
 from batchmill.runner.dispatch import backoff
-from batchmill.runner.exchanges import Identity
+from batchmill.runner.identity import Identity
 from batchmill.runner.protocol import JobStore
 from batchmill.runner.workers import Workers
 

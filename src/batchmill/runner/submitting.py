@@ -16,7 +16,7 @@ from batchmill.runner.after import AfterCommit
 from batchmill.runner.callers import KeptCallers
 from batchmill.runner.canonical import canonical_json
 from batchmill.runner.config import Caller
-from batchmill.runner.exchanges import Identity
+from batchmill.runner.identity import Identity
 from batchmill.runner.protocol import JobStore
 from batchmill.runner.reports import Submission
 from batchmill.runner.rules import JOB_ID_RANDOM_BYTES, idempotency_key, new_job_id

@@ -6,7 +6,6 @@ import atexit
 import inspect
 import logging
 import os
-import secrets
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -19,19 +18,18 @@ from typing import Any, Final, Generic, Self, TypeVar
 from batchmill.errors import BatchmillError, InvalidInput, MigrationError, RunnerClosed, StoreError
 from batchmill.records import CallerClass, Released
 from batchmill.runner.config import Caller, Hooks, RunnerConfig
-from batchmill.runner.exchanges import Identity
+from batchmill.runner.door import Door
+from batchmill.runner.identity import new_identity
 from batchmill.runner.parts import Parts
 from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.reading import JobReader
 from batchmill.runner.reports import Submission
 from batchmill.runner.rules import DEFAULT_QUEUE
 from batchmill.runner.targets import Target
-from batchmill.validation import ID_LENGTH, check_name, check_text
+from batchmill.validation import check_name, check_text
 
 C = TypeVar("C", bound=Caller)
 
-_SUFFIX_BYTES: Final = 8
-_LABEL_LENGTH: Final = ID_LENGTH - 1 - 2 * _SUFFIX_BYTES
 _GRACE: Final = 0.5
 """Seconds that the store gets at the end of a ``close`` whose timeout is up."""
 _AT_EXIT: Final = 1.0
@@ -88,16 +86,14 @@ class Runner(JobReader, Generic[C]):
             now=parts.now,
         )
         self._state = threading.RLock()
-        self._closing_lock = threading.Lock()
-        self._started = self._draining = self._closing = self._closed = False
+        self._closing_lock = threading.RLock()  # a hook may close while close calls it
+        self._door = Door()
+        self._started = self._closing = self._closed = False
         self._push: AbstractContextManager[Any] | None = None
         self._at_exit: Callable[[], None] | None = None
 
     def _mint(self) -> None:
-        suffix = secrets.token_hex(_SUFFIX_BYTES)
-        self._identity = Identity(
-            f"{self._label[:_LABEL_LENGTH]}-{suffix}", self._queue, self._shared
-        )
+        self._identity = new_identity(self._label, queue=self._queue, shared=self._shared)
         self._pid = os.getpid()
 
     @property
@@ -190,15 +186,14 @@ class Runner(JobReader, Generic[C]):
         ``RunnerClosed``, and ``StoreError``.
         """
         self._check_process()
-        if self._closing or self._draining:
-            raise RunnerClosed("the runner takes no more jobs")
-        submission = self._parts.submitter.submit(
-            caller,
-            targets,
-            caller_class=caller_class,
-            within=within,
-            now=self._now() if within is None else self._parts.peek(),
-        )
+        with self._door.entered():
+            submission = self._parts.submitter.submit(
+                caller,
+                targets,
+                caller_class=caller_class,
+                within=within,
+                now=self._now() if within is None else self._parts.peek(),
+            )
         if within is None and not submission.reused:
             self._parts.workers.wake()
             self._sweep_after_submit()
@@ -248,12 +243,15 @@ class Runner(JobReader, Generic[C]):
         when it is up, and the runner goes on. ``RunnerClosed`` when it is closed meanwhile.
         """
         self._check_process()
-        self._draining = True
+        self._door.close()
         if self._closing:
             raise RunnerClosed("the runner has been closed")
         if not self._started:
             raise BatchmillError("start the runner before draining it")
-        dry = self._parts.workers.wait_dry(timeout)
+        deadline = None if timeout is None else monotonic() + timeout
+        dry = self._door.wait_empty(timeout) and self._parts.workers.wait_dry(
+            None if deadline is None else max(0.0, deadline - monotonic())
+        )
         if self._closing:
             raise RunnerClosed("the runner was closed before it was drained")
         if not dry:
@@ -270,19 +268,22 @@ class Runner(JobReader, Generic[C]):
         if self._pid != os.getpid():
             return
         self._closing = True
-        with self._closing_lock:
+        self._door.close()
+        patience = -1.0 if timeout is None else max(0.0, timeout) + _GRACE
+        first = self._closing_lock.acquire(timeout=patience)
+        try:
             if not self._closed:
-                self._close(timeout)
+                self._close(timeout if first else 0.0)
                 self._closed = True
+        finally:
+            if first:
+                self._closing_lock.release()
 
     def _close(self, timeout: float | None) -> None:
         begun = monotonic()
         with self._state:  # a start under way ends first
             self._parts.workers.stop()
-        grace = self._parts.hold_for
-        if timeout is not None:
-            timeout = max(0.0, timeout)
-            grace = max(_GRACE, min(grace, timeout))
+        grace = self._parts.hold_for if timeout is None else _GRACE
         late, dropped = self._parts.workers.finish(timeout, grace=grace)
         for job_id in late:
             self._logger.info("job %s: its target was put back, the runner closes", job_id)
@@ -293,10 +294,11 @@ class Runner(JobReader, Generic[C]):
 
     def _leave(self) -> None:
         self._parts.stop_services(_GRACE)
-        if self._push is not None:
-            self._push.__exit__(None, None, None)
-            self._push = None
+        self._door.wait_empty(_GRACE)
+        push, self._push = self._push, None
         try:
+            if push is not None:
+                push.__exit__(None, None, None)
             self._store.leave(self.runner_id)
         except Exception as error:  # noqa: BLE001 - the end is reached, whatever a store raises
             self._logger.warning("leave: store error (%s)", type(error).__name__)

@@ -276,15 +276,18 @@ class Workers:
     def finish(self, timeout: float | None, *, grace: float) -> tuple[list[str], list[str]]:
         """Wait for the fetches in flight, put back the rest, store all that finished.
 
-        ``timeout`` is for the fetches (None: for ever), ``grace`` for the store after that, both
-        in seconds. Returns the jobs of what was put back, and of what could not be stored.
+        ``timeout`` is for the fetches (None: for ever); the store gets what is left of it, at
+        least ``grace``. Both in seconds. Returns the jobs of what was put back, and of what
+        could not be stored.
         """
+        timeout = None if timeout is None else max(0.0, timeout)
+        deadline = monotonic() + (timeout or 0.0)
         if threading.current_thread() in self._threads:
             timeout = 0.0  # a fetch or a hook closes its own runner: it can't wait for itself
         self._quiet.wait(timeout)
         with self._lock:
             late = self._dispatch.abandon()
-        self._store_rest(monotonic() + grace)
+        self._store_rest(max(deadline, monotonic() + grace))
         with self._lock:
             dropped = self._dispatch.drop()
             self._release_all()
