@@ -106,10 +106,10 @@ def test_a_fetch_may_close_its_own_runner(make):
 
 def test_outcomes_are_stored_at_a_close_although_the_store_was_busy(make, fetches, monkeypatch):
     """What was kept during a failure is tried at once when the runner closes."""
-    from batchmill.runner import dispatch
+    from batchmill.runner import pauses
 
-    monkeypatch.setattr(dispatch, "FIRST_PAUSE", 3600.0)
-    monkeypatch.setattr(dispatch, "LONGEST_PAUSE", 3600.0)
+    monkeypatch.setattr(pauses, "FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr(pauses, "LONGEST_PAUSE", 3600.0)
 
     class Store(MemoryStore):
         away = False

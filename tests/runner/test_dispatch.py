@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from batchmill.records import Claim, Exchange, Outcome
-from batchmill.runner.dispatch import LONGEST_PAUSE, Dispatch, backoff
+from batchmill.runner.dispatch import Dispatch
+from batchmill.runner.pauses import LONGEST_PAUSE, backoff
 
 
 def claim(number: int) -> Claim:

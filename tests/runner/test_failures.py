@@ -47,10 +47,10 @@ class Flaky:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
     """A failed exchange is tried again soon."""
-    from batchmill.runner import dispatch
+    from batchmill.runner import pauses
 
-    monkeypatch.setattr(dispatch, "FIRST_PAUSE", 0.002)
-    monkeypatch.setattr(dispatch, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(pauses, "FIRST_PAUSE", 0.002)
+    monkeypatch.setattr(pauses, "LONGEST_PAUSE", 0.01)
 
 
 def test_a_store_that_fails_now_and_then_loses_nothing(make, store, caplog):
@@ -77,14 +77,15 @@ def test_a_store_that_fails_now_and_then_loses_nothing(make, store, caplog):
     assert "secret" not in caplog.text
 
 
-def test_claims_of_an_exchange_whose_answer_was_lost_come_back(make, store, clock):
+@pytest.mark.parametrize("resolver", [None, lambda name, _: User(name)], ids=["local", "shared"])
+def test_claims_of_an_exchange_whose_answer_was_lost_come_back(make, store, clock, resolver):
     """A commit whose answer never came: the hold lapses, and the target is put back."""
     flaky = Flaky(store, {"exchange"}, share=1.0, late=True)
     runner = make(
         on=flaky,
         clock=clock,
         hold_for=timedelta(seconds=10),
-        resolve_caller=lambda name, _: User(name),
+        resolve_caller=resolver,
     )
     job = runner.submit(ANNA, ["u"])
     until(lambda: runner.progress(job.job_id).status == "running")

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from batchmill.records import Claim, Exchange, Outcome
+from batchmill.runner.pauses import backoff
 from batchmill.runner.rules import put_back
 
 SHORTEST_WAIT: Final = 0.002
 """Seconds between two looks at a store that says that work is due soon: no hot loop."""
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 5.0
 
 
 @dataclass(slots=True, eq=False)
@@ -159,7 +158,7 @@ class Dispatch:
         """The exchange could not be made: what finished is kept and tried again.
 
         ``jitter`` is from 0 to 1, so that runners don't come back all at once. Returns the
-        seconds until the next try, which grow with each failure up to ``LONGEST_PAUSE``.
+        seconds until the next try, which grow with each failure up to ``pauses.LONGEST_PAUSE``.
         """
         self.asking = False
         self._finished[:0] = ask.outcomes
@@ -196,9 +195,3 @@ class Dispatch:
     def of_jobs(self, job_ids: Sequence[str]) -> list[Flight]:
         """What is in flight of these jobs."""
         return [flight for flight in self.flights.values() if flight.claim.job_id in job_ids]
-
-
-def backoff(failures: int, jitter: float) -> float:
-    """Seconds to pause after so many failures before this one; ``jitter`` is from 0 to 1."""
-    longest = min(FIRST_PAUSE * 2.0 ** min(failures, 16), LONGEST_PAUSE)
-    return longest * (0.5 + jitter / 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,5 +23,5 @@ class Identity:
 
 def new_identity(label: str, *, queue: str, shared: bool) -> Identity:
     """A label for people, cut to 47 characters, and 64 random bits from the system."""
-    suffix = secrets.token_hex(_SUFFIX_BYTES)
+    suffix = os.urandom(_SUFFIX_BYTES).hex()
     return Identity(f"{label[:_LABEL_LENGTH]}-{suffix}", queue, shared)

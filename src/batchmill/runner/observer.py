@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from pathlib import PurePath
 from typing import Any
 
 from batchmill.records import JobStatus, Settled
@@ -110,8 +109,13 @@ def frames(error: BaseException) -> str:
     link = error.__traceback__
     while link is not None:
         code = link.tb_frame.f_code
-        places.append(f"{PurePath(code.co_filename).name}:{link.tb_lineno} {code.co_name}")
+        places.append(f"{_base(code.co_filename)}:{link.tb_lineno} {code.co_name}")
         link = link.tb_next
     if len(places) > _FRAMES:
         places = ["…", *places[-_FRAMES:]]
     return " < ".join([type(error).__name__, *reversed(places)])
+
+
+def _base(path: str) -> str:
+    """The last part of a path; pathlib costs more to import than all the rest of this module."""
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -19,7 +19,7 @@ from batchmill.runner.identity import Identity
 from batchmill.runner.observer import Observer
 from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.rules import RetryRules
-from batchmill.runner.services import LONGEST_PAUSE, Holder, Housekeeper, Loop
+from batchmill.runner.services import LONGEST_PERIOD, Holder, Housekeeper, Loop
 from batchmill.runner.submitting import Submitter
 from batchmill.runner.watchers import Watchers
 from batchmill.runner.workers import Workers
@@ -139,8 +139,8 @@ class Parts(Generic[C]):
         ttl = self._config.ttl.total_seconds()
         return [
             Loop("hold", min(self.hold_for, ttl) / 3, self.holder.step, self._logger),
-            Loop("sweep", min(ttl / 10, LONGEST_PAUSE), self.housekeeper.step, self._logger),
-            Loop("release", min(self.hold_for / 2, LONGEST_PAUSE), self._release, self._logger),
+            Loop("sweep", min(ttl / 10, LONGEST_PERIOD), self.housekeeper.step, self._logger),
+            Loop("release", min(self.hold_for / 2, LONGEST_PERIOD), self._release, self._logger),
         ]
 
     def _release(self) -> int:

@@ -108,8 +108,9 @@ class JobStore(Protocol):
         """Put back what lost runners had in flight, and fail the local jobs of runners not seen.
 
         Lost is a target whose hold has lapsed, whether its job is shared or local: a living home
-        that doesn't renew a hold never heard of its claim. At most ``limit`` jobs are looked at in one call. The ``max_attempts``-th loss of a
-        target stores it as failed ("runner lost"). A local job fails when its home has not been
+        that doesn't renew a hold never heard of its claim. At most ``limit`` jobs are looked at
+        in one call. The ``max_attempts``-th loss of a target stores it as failed ("runner lost").
+        A local job fails when its home has not been
         seen for ``hold_for``, or for the home's own hold_for where that is longer.
         """
         ...

@@ -5,7 +5,6 @@ What became of a fetch turns into the ``Outcome`` that a store takes, and names 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +28,8 @@ def idempotency_key(
     ``{"options":…,"url":…}``; with the queue and a NUL before it when that isn't "default"
     (spec/seed-001, rule 1; design.md section 5). A name has no NUL, see ``check_name``.
     """
+    import hashlib  # loads OpenSSL: not before it is needed
+
     prefix = "" if queue == DEFAULT_QUEUE else f"{queue}\x00"
     parts = [f'{{"options":{options},"url":{canonical_json(url)}}}' for url, options in targets]
     text = f"{prefix}{caller_name}\x00[{','.join(parts)}]"

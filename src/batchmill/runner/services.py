@@ -6,7 +6,6 @@ Each is one loop with one bounded step that a test can call directly.
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,15 +14,15 @@ from typing import Any
 from batchmill.records import Released
 from batchmill.runner.after import AfterCommit
 from batchmill.runner.callers import KeptCallers
-from batchmill.runner.dispatch import backoff
 from batchmill.runner.identity import Identity
+from batchmill.runner.pauses import backoff, jitter
 from batchmill.runner.protocol import JobStore
 from batchmill.runner.workers import Workers
 
 SWEEP_STEP = 100
 """The most jobs that one step of housekeeping sweeps, evicts, looks at or releases."""
 MOST_STEPS = 10_000
-LONGEST_PAUSE = 60.0
+LONGEST_PERIOD = 60.0
 """spec/seed-001 and design.md section 5, Sweeping: every ``min(ttl / 10, 60 s)``."""
 
 
@@ -58,7 +57,7 @@ class Loop:
         except Exception as error:  # noqa: BLE001 - no error may end a service
             self._logger.warning("%s: store error (%s)", self._name, type(error).__name__)
             self._failures += 1
-            return min(backoff(self._failures, random.random()), self._period)
+            return min(backoff(self._failures, jitter()), self._period)
         self._failures = 0
         return self._period
 

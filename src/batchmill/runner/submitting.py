@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-import secrets
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -153,7 +153,7 @@ def new_job(
     """The rows of a job that is submitted ``now`` (spec/seed-001, rule 1)."""
     seconds = math.floor(now)
     job = BatchJob(
-        id=new_job_id(now, secrets.token_bytes(JOB_ID_RANDOM_BYTES)),
+        id=new_job_id(now, os.urandom(JOB_ID_RANDOM_BYTES)),
         caller=caller_name,
         caller_class=check_name("caller_class", caller_class),
         idem_key="",

@@ -12,7 +12,6 @@ measured on SQLite with 8 workers, that makes 6 outcomes an exchange of 4.
 from __future__ import annotations
 
 import math
-import random
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from batchmill.runner.after import AfterCommit
 from batchmill.runner.context import FetchContext
 from batchmill.runner.dispatch import Ask, Dispatch, Flight
 from batchmill.runner.exchanges import Exchanges
+from batchmill.runner.pauses import jitter
 from batchmill.runner.rules import put_back
 
 
@@ -161,7 +161,7 @@ class Workers:
             exchange, ready_in = self._exchanges.make(ask)
         except BaseException as error:  # noqa: BLE001 - what was delivered outlives any error
             with self._lock:
-                pause = self._dispatch.failed(ask, now=monotonic(), jitter=random.random())
+                pause = self._dispatch.failed(ask, now=monotonic(), jitter=jitter())
                 self._end_lead()
             self._exchanges.failed(ask, error, pause)
             return None
