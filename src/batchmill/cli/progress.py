@@ -21,6 +21,7 @@ from rich.progress import (
 )
 
 from batchmill.cli.running import Progress
+from batchmill.cli.screen import can_redraw
 from batchmill.cli.values import plural
 
 _LINE_EVERY: Final = 5.0
@@ -29,7 +30,7 @@ _LINE_EVERY: Final = 5.0
 @contextmanager
 def shown(console: Console) -> Iterator[Callable[[Progress], None]]:
     """What to call with each new state of the run."""
-    if not console.is_terminal:
+    if not can_redraw(console):
         yield Lines(console)
         return
     with _bar(console) as bar:

@@ -43,6 +43,11 @@ def _console(stream: IO[str]) -> Console:
     return Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
 
 
+def can_redraw(console: Console) -> bool:
+    """True where what was printed can be printed over: a terminal, and not a dumb one."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
 def plain(value: str) -> str:
     """The text on one line, with nothing that a terminal would obey: stored text may hold any."""
     if value.isprintable():

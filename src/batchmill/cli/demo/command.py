@@ -127,7 +127,7 @@ def _drain(scenario: Scenario, show: Show, interrupts: Interrupts) -> Frame:
 @contextmanager
 def _screen(console: Console) -> Iterator[Callable[[Frame], None]]:
     """Live on a terminal; elsewhere the events alone, and the last frame once."""
-    if console.is_terminal:
+    if screen.can_redraw(console):
         with Live(console=console, auto_refresh=False) as live:
             yield lambda frame: live.update(picture(frame), refresh=True)
         return
@@ -139,7 +139,7 @@ def _screen(console: Console) -> Iterator[Callable[[Frame], None]]:
 
 def _teller(console: Console) -> Callable[[Event], object]:
     """Where there is no live screen, events are told as they come."""
-    if console.is_terminal:
+    if screen.can_redraw(console):
         return id
     return lambda event: console.print(f"{event.caller}: {event.text}", soft_wrap=True)
 
