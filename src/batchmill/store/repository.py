@@ -242,7 +242,7 @@ class BatchRepository(QueueRepository):
 
         The totals are a scan over all jobs and targets: for a dashboard, not for a hot path.
         """
-        return self._transactions.read(lambda tx: stats.stats(tx, self._counts))
+        return self._transactions.read(lambda tx: stats.stats(tx, self._counts), snapshot=True)
 
     def list_jobs(
         self,

@@ -127,8 +127,11 @@ class Transactions(Protocol):
     bound: bool
     """True inside the application's transaction: nothing may be committed, no second one opened."""
 
-    def read(self, operation: Callable[[Tx], _T]) -> _T:
-        """Run an operation that only reads."""
+    def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
+        """Run an operation that only reads; with ``snapshot`` all of it at one moment.
+
+        Inside the application's transaction that is up to the transaction.
+        """
         ...
 
     def write(self, operation: Callable[[Tx], _T]) -> _T:
@@ -145,16 +148,18 @@ class OwnTransactions:
         self._engine = engine
         self._compiler = compiler
 
-    def read(self, operation: Callable[[Tx], _T]) -> _T:
+    def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
         """See :class:`Transactions`."""
-        return _persistently(lambda: self._read_once(operation))
+        return _persistently(lambda: self._read_once(operation, snapshot))
 
     def write(self, operation: Callable[[Tx], _T]) -> _T:
         """See :class:`Transactions`."""
         return _persistently(lambda: self._write_once(operation))
 
-    def _read_once(self, operation: Callable[[Tx], _T]) -> _T:
+    def _read_once(self, operation: Callable[[Tx], _T], snapshot: bool) -> _T:  # noqa: FBT001
         with translated(), self._engine.connect() as connection:
+            if snapshot:
+                take_snapshot(connection, self._compiler.can)
             return operation(Tx(connection, self._compiler))
 
     def _write_once(self, operation: Callable[[Tx], _T]) -> _T:
@@ -162,7 +167,7 @@ class OwnTransactions:
             connection.begin()
             take_write_lock(connection, self._compiler.can)
             answer = operation(Tx(connection, self._compiler))
-            connection.commit()
+            _commit(connection)
             return answer
 
 
@@ -175,8 +180,9 @@ class BoundTransactions:
         self._within = within
         self._compiler = compiler
 
-    def read(self, operation: Callable[[Tx], _T]) -> _T:
+    def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
         """See :class:`Transactions`."""
+        del snapshot
         with translated():
             return operation(Tx(self._connection(), self._compiler))
 
@@ -193,6 +199,32 @@ class BoundTransactions:
     def _connection(self) -> Connection:
         within = self._within
         return within.connection() if isinstance(within, Session) else within
+
+
+def take_snapshot(connection: Connection, can: Capabilities) -> None:
+    """Let every statement from here on see one state of the database.
+
+    A plain pysqlite connection opens no transaction for a SELECT, so each would see its own.
+    """
+    driver: Any = connection.connection.driver_connection
+    if can.begins_immediate and not driver.in_transaction:
+        connection.exec_driver_sql("BEGIN")
+
+
+def _commit(connection: Connection) -> None:
+    """Commit, or leave nothing open.
+
+    A SQLite database that is busy at COMMIT (in rollback-journal mode, when somebody reads) keeps
+    the transaction, and SQLAlchemy closes such a connection without a ROLLBACK: the next try, or
+    whoever got it from the pool, would go on in it.
+    """
+    try:
+        connection.commit()
+    except BaseException:
+        connection.rollback()  # only SQLAlchemy's own part, so that the pool resets the connection
+        if not connection.invalidated:
+            connection.connection.rollback()
+        raise
 
 
 def take_write_lock(connection: Connection, can: Capabilities) -> None:

@@ -1,0 +1,5 @@
+"""Races: two real connections to one database."""
+
+from tests.support.fixtures import database, make_database, migrated_sqlite, store
+
+__all__ = ["database", "make_database", "migrated_sqlite", "store"]
