@@ -35,6 +35,10 @@ _PATIENCE: Final = 2.0
 Checkpoint = Callable[[str], object]
 
 
+def nothing(_told: object) -> None:
+    """What is called where nobody wants to know."""
+
+
 @dataclass(slots=True)
 class Show:
     """Where the demo is shown, and the frame that makes its picture."""
@@ -86,7 +90,7 @@ def play(
     *,
     pace: float = PACE,
     svg: Path | None = None,
-    checkpoint: Checkpoint = str,
+    checkpoint: Checkpoint = nothing,
 ) -> bool:
     """Play it all; False when interrupted. ``checkpoint`` is called when a part has ended."""
     journal = Journal(_teller(show.console))
@@ -115,7 +119,6 @@ def _drain(scenario: Scenario, show: Show, interrupts: Interrupts) -> Frame:
             scenario.runner.start()
             while True:
                 frame = scenario.frame()
-                scenario.tell_ends(frame)
                 show.keep_best(frame)
                 update(frame)
                 if not frame.live or interrupts.wait(_FRAMES_EVERY):
@@ -140,7 +143,7 @@ def _screen(console: Console) -> Iterator[Callable[[Frame], None]]:
 def _teller(console: Console) -> Callable[[Event], object]:
     """Where there is no live screen, events are told as they come."""
     if screen.can_redraw(console):
-        return id
+        return nothing
     return lambda event: console.print(f"{event.caller}: {event.text}", soft_wrap=True)
 
 

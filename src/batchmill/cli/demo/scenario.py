@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -96,12 +96,13 @@ class Scenario:
 
     def frame(self) -> Frame:
         """The state of everything, read from the database."""
-        events = tuple((event.caller, event.text) for event in self._journal.events)
+        jobs = tuple(self._view(person) for person in CAST if self._is_kept(person))
+        self._tell_ends(jobs)
         return Frame(
-            jobs=tuple(self._view(person) for person in CAST if self._is_kept(person)),
+            jobs=jobs,
             nbytes=self._store.nbytes(),
             turns=self._journal.turns,
-            events=events,
+            events=tuple((event.caller, event.text) for event in self._journal.events),
         )
 
     def _is_kept(self, person: Person) -> bool:
@@ -125,9 +126,9 @@ class Scenario:
             self._cancelled = True
             self._cancel()
 
-    def tell_ends(self, frame: Frame) -> None:
+    def _tell_ends(self, jobs: Iterable[JobView]) -> None:
         """Note down which jobs have ended since the last frame; a cancel was told already."""
-        for view in frame.jobs:
+        for view in jobs:
             told = view.person in self._ended or view.job.status is JobStatus.CANCELLED
             if view.job.status.terminal and not told:
                 self._ended.add(view.person)
