@@ -72,6 +72,28 @@ def test_the_local_jobs_of_a_lost_runner_fail_and_make_room(make, fetches, clock
     assert runner.wait(third.job_id, PATIENCE).status == "done"
 
 
+def test_a_late_start_does_not_lose_the_runners_own_jobs(make, clock):
+    """What was submitted long before start runs: a start first says that it is alive."""
+    runner = make(clock=clock, hold_for=HOLD, start=False)
+    job = runner.submit(ANNA, ["u"])
+    clock.advance(60)
+    runner.start()
+    assert runner.wait(job.job_id, PATIENCE).status == "done"
+
+
+def test_a_less_patient_runner_does_not_fail_the_jobs_of_another(make, fetches, clock):
+    """A runner says at its start for how long it holds, before its first renewal."""
+    fetches.hold("u")
+    patient = make(clock=clock, hold_for=timedelta(seconds=60))
+    job = patient.submit(ANNA, ["u"])
+    fetches.wait_for("u")
+    clock.advance(19)
+    make(clock=clock, hold_for=timedelta(seconds=1))
+    assert patient.progress(job.job_id).status == "running"
+    fetches.release()
+    assert patient.wait(job.job_id, PATIENCE).status == "done"
+
+
 def test_the_local_jobs_of_a_closed_runner_fail_at_the_next_start(make, fetches, clock):
     """A close in order says so: nobody waits out its hold."""
     first = make(clock=clock, start=False)

@@ -125,8 +125,9 @@ class Runner(JobReader, Generic[C]):
         return self
 
     def _reconcile_at_start(self) -> None:
+        """First say that this one is alive, and for how long it holds: its own jobs aren't lost."""
         try:
-            self._parts.clock_sample()
+            self._parts.holder.step()
             self.reconcile()
         except MigrationError:
             raise
