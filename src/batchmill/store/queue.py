@@ -8,8 +8,13 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from batchmill.errors import InvalidInput, StoreError
-from batchmill.record_checks import check_limits, check_outcome, check_submission
+from batchmill.errors import StoreError
+from batchmill.record_checks import (
+    check_limits,
+    check_outcomes,
+    check_submission,
+    check_tokens,
+)
 from batchmill.records import (
     Admission,
     BatchJob,
@@ -26,13 +31,14 @@ from batchmill.store.operations import exchanging, holding, jobs, removing, subm
 from batchmill.store.operations.exchanging import Ask
 from batchmill.store.transactions import Transactions
 from batchmill.validation import (
+    check_callable,
     check_count,
     check_duration,
+    check_flag,
     check_id,
     check_max_bytes,
     check_name,
     check_seconds,
-    check_text,
     check_ttl,
     to_ms,
 )
@@ -99,12 +105,12 @@ class QueueRepository:
         See ``JobStore.exchange``. What the budget asks for beyond one step is evicted after the
         commit, in short transactions.
         """
-        checked = [check_outcome(outcome) for outcome in outcomes]
+        checked = check_outcomes(outcomes)
         ask = Ask(
             runner_id=check_id("runner_id", runner_id),
             queue=check_name("queue", queue, least=1),
             want=check_count("want", want),
-            shared=shared,
+            shared=check_flag("shared", shared),
             now=check_seconds("now", now),
             now_ms=to_ms(now),
             hold_for_ms=to_ms(check_duration("hold_for", hold_for)),
@@ -146,8 +152,8 @@ class QueueRepository:
 
     def hold(self, runner_id: str, tokens: Sequence[str], *, now: float, hold_for: float) -> Held:
         """Say that the runner is alive; renew these holds, and the leases of their jobs."""
-        check_id("runner_id", runner_id)
-        names = [check_text("tokens", token) for token in tokens]
+        runner_id = check_id("runner_id", runner_id)
+        names = check_tokens(tokens)
         lease, now_ms = check_seconds("now", now), to_ms(now)
         hold_for_ms = to_ms(check_duration("hold_for", hold_for))
         return self._transactions.write(
@@ -156,7 +162,7 @@ class QueueRepository:
 
     def leave(self, runner_id: str) -> None:
         """Say that the runner has ended in order: its local jobs count as lost from now on."""
-        check_id("runner_id", runner_id)
+        runner_id = check_id("runner_id", runner_id)
         self._transactions.write(lambda tx: holding.leave(tx, runner_id))
 
     def release_lost(
@@ -168,20 +174,19 @@ class QueueRepository:
         """
         lease, now_ms = check_seconds("now", now), to_ms(now)
         hold_for_ms = to_ms(check_duration("hold_for", hold_for))
-        check_count("max_attempts", max_attempts, least=1)
-        check_count("limit", limit)
+        max_attempts = check_count("max_attempts", max_attempts, least=1)
+        limit = check_count("limit", limit)
         return self._transactions.write(
             lambda tx: holding.release_lost(tx, lease, now_ms, hold_for_ms, max_attempts, limit)
         )
 
     def cancel_job(self, job_id: str, *, now: float) -> Settled | None:
         """End a live job as cancelled; None for an unknown or terminal one."""
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         lease = check_seconds("now", now)
         return self._transactions.write(lambda tx: jobs.cancel_job(tx, job_id, lease))
 
     def subscribe(self, wake: Callable[[], None]) -> AbstractContextManager[Any] | None:
         """None: SQLite has no push between processes, a runner polls."""
-        if not callable(wake):
-            raise InvalidInput("wake: must be callable")
+        check_callable("wake", wake)
         return None

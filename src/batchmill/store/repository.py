@@ -20,6 +20,7 @@ from batchmill.store.queue import QueueRepository
 from batchmill.store.transactions import BoundTransactions, Compiler, OwnTransactions
 from batchmill.validation import (
     check_count,
+    check_flag,
     check_id,
     check_job_status,
     check_limit,
@@ -90,7 +91,7 @@ class BatchRepository(QueueRepository):
 
     def get_job(self, job_id: str, *, touch_at: float | None = None) -> BatchJob | None:
         """The job, None when there is none; ``touch_at`` also sets its lease (seed-000, rule 1)."""
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         if touch_at is None:
             found = self._transactions.read(lambda tx: jobs.get_job(tx, job_id))
         else:
@@ -105,8 +106,8 @@ class BatchRepository(QueueRepository):
 
         A job answers until ``lease + ttl <= now``. The lease stays as it is.
         """
-        check_name("caller", caller)
-        check_name("idem_key", idem_key)
+        caller = check_name("caller", caller)
+        idem_key = check_name("idem_key", idem_key)
         at, lasts = check_seconds("now", now), check_ttl("ttl", ttl)
         found = self._transactions.read(lambda tx: jobs.find_job(tx, caller, idem_key, at, lasts))
         return self._counts.count("find_job_by_idem_key", found)
@@ -114,7 +115,7 @@ class BatchRepository(QueueRepository):
     def count_live_jobs(self, caller: str | None = None) -> int:
         """How many jobs are queued or running, of one caller or (None) of all."""
         if caller is not None:
-            check_name("caller", caller)
+            caller = check_name("caller", caller)
         return self._transactions.read(lambda tx: jobs.count_live(tx, caller))
 
     def put_targets(self, job_id: str, targets: Iterable[BatchTarget]) -> None:
@@ -124,7 +125,7 @@ class BatchRepository(QueueRepository):
         ``targets_total`` stay. Raises ``JobNotFound``, ``TargetExists``, and
         ``InvalidTransition`` for a submitted job.
         """
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         new = check_targets(job_id, targets)
         self._transactions.write(lambda tx: target_rows.put_targets(tx, job_id, new))
 
@@ -143,9 +144,10 @@ class BatchRepository(QueueRepository):
         whose result would take the results over it, but has at least one. Without results, no
         result is read, and each is None.
         """
-        check_id("job_id", job_id)
-        check_count("start", start)
-        check_limit("limit", limit)
+        job_id = check_id("job_id", job_id)
+        start = check_count("start", start)
+        limit = check_limit("limit", limit)
+        check_flag("with_results", with_results)
         if max_bytes is not None:
             check_max_bytes("max_bytes", max_bytes)
         found = self._transactions.read(
@@ -175,8 +177,8 @@ class BatchRepository(QueueRepository):
         for a finished target that would be unfinished again, for one that a runner holds, and
         for starting one of a submitted job.
         """
-        check_id("job_id", job_id)
-        check_count("idx", idx)
+        job_id = check_id("job_id", job_id)
+        idx = check_count("idx", idx)
         wanted = check_target_status("status", status)
         texts = check_written(wanted, result, error, hint)
         write = target_rows.TargetWrite(job_id, idx, wanted, *texts, check_seconds("now", now))
@@ -190,14 +192,14 @@ class BatchRepository(QueueRepository):
         A terminal status is final, and acts on a submitted job as a cancel does. Raises
         ``JobNotFound``, and ``InvalidTransition`` for another status than a final one.
         """
-        check_id("job_id", job_id)
-        check_text("error", error)
+        job_id = check_id("job_id", job_id)
+        error = check_text("error", error)
         wanted, lease = check_job_status("status", status), check_seconds("now", now)
         self._transactions.write(lambda tx: jobs.set_status(tx, job_id, wanted, error, lease))
 
     def touch_job(self, job_id: str, *, now: float) -> None:
         """Set the lease to ``now``; raises ``JobNotFound``."""
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         lease = check_seconds("now", now)
         self._transactions.write(lambda tx: jobs.touch_job(tx, job_id, lease))
 
@@ -209,7 +211,9 @@ class BatchRepository(QueueRepository):
         """
         at, at_ms = check_seconds("now", now), to_ms(now)
         expired = at - check_ttl("ttl", ttl)
-        check_limit("limit", limit)
+        limit = check_limit("limit", limit)
+        if not self._transactions.read(lambda tx: removing.anything_expired(tx, expired, at_ms)):
+            return 0
         return self._in_steps(lambda tx, most: removing.sweep_step(tx, expired, at_ms, most), limit)
 
     def evict_oldest(self, *, max_bytes: int, limit: int | None = None) -> int:
@@ -219,7 +223,9 @@ class BatchRepository(QueueRepository):
         by itself; ``limit`` bounds the jobs of this call (None: as many as it takes).
         """
         check_max_bytes("max_bytes", max_bytes)
-        check_limit("limit", limit)
+        limit = check_limit("limit", limit)
+        if self.nbytes() <= max_bytes:
+            return 0
         return self._in_steps(lambda tx, most: removing.evict_step(tx, max_bytes, (), most), limit)
 
     def mark_in_flight_failed(self, reason: str, *, now: float) -> int:
@@ -229,7 +235,7 @@ class BatchRepository(QueueRepository):
         of an application whose one process owns the database: it fails the jobs of other
         processes as well.
         """
-        check_text("reason", reason)
+        reason = check_text("reason", reason)
         lease = check_seconds("now", now)
         return self._transactions.write(lambda tx: jobs.fail_live_jobs(tx, reason, lease))
 
@@ -258,16 +264,16 @@ class BatchRepository(QueueRepository):
         job ``after`` is no more.
         """
         if caller is not None:
-            check_name("caller", caller)
+            caller = check_name("caller", caller)
         if after is not None:
-            check_id("after", after)
+            after = check_id("after", after)
         wanted = None if status is None else check_job_status("status", status)
         most = check_limit("limit", limit)
         return self._transactions.read(lambda tx: jobs.list_jobs(tx, caller, wanted, after, most))
 
     def delete_job(self, job_id: str) -> bool:
         """Delete a job with all its targets, live or not; False when there is none."""
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         return self._transactions.write(lambda tx: removing.delete_job(tx, job_id))
 
     def now(self) -> float:

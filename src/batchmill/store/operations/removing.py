@@ -30,13 +30,18 @@ class Step(NamedTuple):
     more: bool
 
 
+def anything_expired(tx: Tx, expired: int, now_ms: int) -> bool:
+    """Whether a sweep would find a job; only reads, so that most sweeps take no write lock."""
+    return tx.row(jobs.expired_jobs, expired=expired, now_ms=now_ms, limit=1) is not None
+
+
 def sweep_step(tx: Tx, expired: int, now_ms: int, limit: int | None) -> Step:
     """Delete some of the jobs whose lease is ``expired`` or older."""
     most = _most(limit)
     found = tx.rows(jobs.expired_jobs, expired=expired, now_ms=now_ms, limit=most)
     chosen = _within_step([_Doomed(*row) for row in found])
     _remove(tx, chosen)
-    return Step(len(chosen), bool(chosen))
+    return Step(len(chosen), len(chosen) < len(found) or len(found) == most)
 
 
 def evict_step(tx: Tx, max_bytes: int, spared: Collection[str], limit: int | None) -> Step:
