@@ -49,6 +49,23 @@ def test_close_puts_back_what_does_not_end_in_time(make, fetches):
     assert runner.progress(job.job_id).targets_done == 0
 
 
+def test_a_fetch_that_gives_up_at_a_close_was_not_busy(make, store):
+    """RetryLater from a fetch that was told to stop starts no time of being busy."""
+    fetches = Fetches(u=_give_up)
+    runner = make(fetch=fetches, resolve_caller=lambda name, caller_class: User(name))
+    runner.submit(ANNA, ["u"])
+    fetches.wait_for("u")
+    runner.close()
+    given = {"queue": "default", "want": 1, "shared": True, "now": 2_000_000_000.0}
+    (claim,) = store.exchange("other", [], hold_for=60, max_bytes=10**9, **given).claims
+    assert (claim.attempt, claim.busy_since) == (2, None)
+
+
+def _give_up(context):
+    assert context.wait(PATIENCE)
+    raise RetryLater("stopped")
+
+
 def test_a_shared_job_goes_on_elsewhere_after_a_close(make):
     """What was put back is taken by the next runner at once."""
     stuck, quick = Fetches(), Fetches()

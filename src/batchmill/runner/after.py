@@ -114,7 +114,7 @@ class AfterCommit:
             self._ended(settled)
         if released.put_back or released.failed or released.settled:
             self._logger.warning(
-                "lost runners: %s targets put back, %s failed, %s jobs ended",
+                "left by lost runners: targets put back %s, targets failed %s, jobs ended %s",
                 released.put_back,
                 len(released.failed),
                 len(released.settled),

@@ -62,7 +62,11 @@ class Fetcher(Generic[C]):
         try:
             return self._fetched(flight)
         except BaseException as error:  # noqa: BLE001 - the worker outlives the application's code
-            return self._raised(claim, error)
+            verdict = self._raised(claim, error)
+        if verdict.outcome.kind == "later" and flight.context.cancelled:
+            # It gave up because it was told to, not since its target was busy.
+            return Verdict(rules.put_back(claim))
+        return verdict
 
     def _fetched(self, flight: Flight) -> Verdict:
         claim = flight.claim

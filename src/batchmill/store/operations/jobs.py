@@ -125,7 +125,7 @@ def list_jobs(
     if after is not None:
         row = tx.row(jobs.job_state, job_id=after)
         if row is None:
-            raise JobNotFound("after: no such job; it was swept meanwhile, begin again without it")
+            raise JobNotFound("after: no such job, or it is gone by now; begin again without it")
         params |= {"after_created": row[1], "after_id": after}
     variant = (caller is not None, status is not None, after is not None)
     return [to_job(row) for row in tx.rows(jobs.list_jobs, *variant, **params)]
