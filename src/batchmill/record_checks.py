@@ -5,15 +5,14 @@ Each function returns the record to store, with texts and statuses in their own 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from batchmill.errors import InvalidInput, TargetExists
 from batchmill.records import (
     BatchJob,
     BatchTarget,
-    JobStatus,
     Limits,
     Outcome,
     OutcomeKind,
@@ -56,7 +55,7 @@ def check_target(job_id: str, target: Any) -> BatchTarget:
     """A target of this job that can be stored as it is; its own ``job_id`` may be empty."""
     if not isinstance(target, BatchTarget):
         raise InvalidInput(f"targets: must be BatchTarget, not {type(target).__name__}")
-    if target.job_id not in ("", job_id):
+    if check_text("target.job_id", target.job_id) not in ("", job_id):
         raise InvalidInput("target.job_id: names another job; leave it empty or give this job's")
     return BatchTarget(
         job_id,
@@ -72,28 +71,43 @@ def check_target(job_id: str, target: Any) -> BatchTarget:
 
 def check_targets(job_id: str, targets: Any) -> list[BatchTarget]:
     """Targets of one job, each index once; raises ``TargetExists`` for an index given twice."""
-    if isinstance(targets, str | bytes) or not isinstance(targets, Iterable):
-        raise InvalidInput(f"targets: must be a list of BatchTarget, not {type(targets).__name__}")
-    checked = [check_target(job_id, target) for target in targets]
+    checked = [check_target(job_id, each) for each in listed("targets", targets, "BatchTarget")]
     if len({target.idx for target in checked}) < len(checked):
         raise TargetExists("targets: the same index is given twice")
     return checked
+
+
+def listed(field: str, values: Any, kind: str) -> list[Any]:
+    """Several of a kind, in a list or whatever else hands them out one by one."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{field}: must be a list of {kind}, not {type(values).__name__}")
+    return list(values)
+
+
+_NEW_JOB: Final = {"status": "queued", "error": "empty", "targets_done": "0", "nbytes": "0"}
+_NEW_TARGET: Final = {"status": "pending", "result": "None", "error": "None", "hint": "None"}
+"""What is asked of a submit's records, in words."""
 
 
 def check_submission(job: Any, targets: Any) -> tuple[BatchJob, list[BatchTarget]]:
     """A new job with its targets, as a submit stores them: nothing started, nothing counted."""
     new = check_job(job)
     checked = check_targets(new.id, targets)
-    if (new.status, new.error, new.targets_done, new.nbytes) != (JobStatus.QUEUED, "", 0, 0):
-        raise InvalidInput("job: must be queued, with no error, nothing done and no bytes")
+    _check_new("job", new, BatchJob("", "", "", ""), _NEW_JOB)
     if new.targets_total != len(checked):
         raise InvalidInput("job.targets_total: must be the number of targets")
     for idx, target in enumerate(checked):
         if target.idx != idx:
             raise InvalidInput("target.idx: must count up from 0 in the order given")
-        if target != BatchTarget(new.id, idx, target.url, target.options):
-            raise InvalidInput("target: must be pending, with no result, error or hint")
+        _check_new("target", target, BatchTarget("", 0, ""), _NEW_TARGET)
     return new, checked
+
+
+def _check_new(what: str, record: object, new: object, words: Mapping[str, str]) -> None:
+    """Nothing may be in a record yet that only its life brings."""
+    for name, word in words.items():
+        if getattr(record, name) != getattr(new, name):
+            raise InvalidInput(f"{what}.{name}: must be {word} in a submit")
 
 
 def check_written(
@@ -119,14 +133,25 @@ def check_limits(limits: Any) -> Limits:
     return limits
 
 
+def check_outcomes(outcomes: Any) -> list[Outcome]:
+    """The outcomes of one exchange; see :func:`check_outcome`."""
+    return [check_outcome(each) for each in listed("outcomes", outcomes, "Outcome")]
+
+
+def check_tokens(tokens: Any) -> list[str]:
+    """Tokens of claims, current or not."""
+    return [check_text("token", each) for each in listed("tokens", tokens, "tokens")]
+
+
 def check_outcome(outcome: Any) -> Outcome:
     """An outcome whose kind and time can be used; its texts are judged by :func:`storable`."""
     if not isinstance(outcome, Outcome):
         raise InvalidInput(f"outcome: must be an Outcome, not {type(outcome).__name__}")
     if outcome.kind not in get_args(OutcomeKind):
         raise InvalidInput(f"outcome.kind: must be one of {', '.join(get_args(OutcomeKind))}")
-    if not isinstance(outcome.token, str):
-        raise InvalidInput(f"outcome.token: must be text (str), not {type(outcome.token).__name__}")
+    check_id("outcome.job_id", outcome.job_id)
+    check_count("outcome.idx", outcome.idx)
+    check_text("outcome.token", outcome.token)
     if outcome.ready_at is not None:
         check_time("outcome.ready_at", outcome.ready_at)
     return outcome

@@ -24,19 +24,26 @@ _Status = TypeVar("_Status", JobStatus, TargetStatus)
 
 
 def check_text(field: str, value: Any) -> str:
-    """A text that every database holds byte for byte: no NUL, no lone surrogate."""
+    """A text that every database holds byte for byte: no NUL, no lone surrogate.
+
+    A subclass of str, an enum's member say, comes back as its plain text.
+    """
     if not isinstance(value, str):
-        raise InvalidInput(f"{field}: must be text (str), not {type(value).__name__}")
+        raise InvalidInput(f"{field}: must be text (str), not {_kind(value)}")
     if "\x00" in value:
         raise InvalidInput(f"{field}: must not contain a NUL character; remove it")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise InvalidInput(
-                f"{field}: must not contain a lone surrogate; decode the text properly"
-            ) from None
-    return str(value)
+    if not value.isascii() and _has_lone_surrogate(value):
+        raise InvalidInput(f"{field}: must not contain a lone surrogate; decode the text properly")
+    return value if type(value) is str else str.__str__(value)
+
+
+def _has_lone_surrogate(value: str) -> bool:
+    """Whether the text has no UTF-8; the error of that, which holds the text, goes no further."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def check_optional_text(field: str, value: Any) -> str | None:
@@ -64,10 +71,14 @@ def _sized(field: str, value: str, most: int, *, least: int) -> str:
 
 def check_time(field: str, value: Any) -> float:
     """Unix seconds, int or float, as they are; see :func:`check_seconds` for the floored kind."""
+    return _check_number(field, value, "unix seconds")
+
+
+def _check_number(field: str, value: Any, unit: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(f"{field}: must be unix seconds (int or float), not {_kind(value)}")
+        raise InvalidInput(f"{field}: must be {unit} (int or float), not {_kind(value)}")
     if not -MAX_TIME <= value <= MAX_TIME:  # also catches NaN and the infinities
-        raise InvalidInput(f"{field}: must be a finite time in unix seconds")
+        raise InvalidInput(f"{field}: must be {unit}, finite and at most {MAX_TIME} either way")
     return value
 
 
@@ -92,7 +103,7 @@ def check_ttl(field: str, value: Any) -> int:
 
 def check_duration(field: str, value: Any) -> float:
     """Seconds, int or float, more than 0 and finite."""
-    seconds = check_time(field, value)
+    seconds = _check_number(field, value, "seconds")
     if seconds <= 0:
         raise InvalidInput(f"{field}: must be more than 0 seconds")
     return seconds
@@ -105,6 +116,19 @@ def check_count(field: str, value: Any, *, least: int = 0, most: int = MAX_COUNT
     if not least <= value <= most:
         raise InvalidInput(f"{field}: must be from {least} to {most}")
     return int(value)
+
+
+def check_flag(field: str, value: Any) -> bool:
+    """True or False, and nothing that only counts as one of them."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{field}: must be True or False, not {_kind(value)}")
+    return value
+
+
+def check_callable(field: str, value: Any) -> None:
+    """Something that can be called."""
+    if not callable(value):
+        raise InvalidInput(f"{field}: must be callable, not {_kind(value)}")
 
 
 def check_limit(field: str, value: Any) -> int | None:
@@ -128,10 +152,9 @@ def check_target_status(field: str, value: Any) -> TargetStatus:
 
 
 def _member(field: str, value: Any, kind: type[_Status]) -> _Status:
-    try:
-        return kind(value)
-    except ValueError:
-        raise InvalidInput(f"{field}: must be one of {', '.join(kind)}") from None
+    if not isinstance(value, str) or value not in tuple(kind):
+        raise InvalidInput(f"{field}: must be one of {', '.join(kind)}")
+    return kind(value)
 
 
 def _kind(value: Any) -> str:

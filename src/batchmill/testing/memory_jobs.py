@@ -16,7 +16,12 @@ from batchmill.errors import (
     SubmitRejected,
     TooManyTargets,
 )
-from batchmill.record_checks import check_limits, check_outcome, check_submission
+from batchmill.record_checks import (
+    check_limits,
+    check_outcomes,
+    check_submission,
+    check_tokens,
+)
 from batchmill.records import (
     Admission,
     BatchJob,
@@ -32,8 +37,10 @@ from batchmill.records import (
 from batchmill.testing.memory_rotation import MemoryRotation, Report
 from batchmill.testing.memory_state import Turn
 from batchmill.validation import (
+    check_callable,
     check_count,
     check_duration,
+    check_flag,
     check_id,
     check_max_bytes,
     check_name,
@@ -65,9 +72,9 @@ class MemoryJobs(MemoryRotation):
         if within is not None:
             raise InvalidInput("within: a MemoryStore has no transaction to join; leave it out")
         job, new = check_submission(job, targets)
-        check_name("queue", queue, least=1)
+        queue = check_name("queue", queue, least=1)
         if home is not None:
-            check_id("home", home)
+            home = check_id("home", home)
         limits, lease = check_limits(limits), check_seconds("now", now)
         ttl_seconds = check_ttl("ttl", ttl)
         with self._lock:
@@ -79,7 +86,7 @@ class MemoryJobs(MemoryRotation):
             if rejected is not None:
                 return Admission(None, reused=False, rejected=rejected)
             if job.id in self._jobs:
-                raise JobExists("a job of this id is already stored")
+                raise JobExists("job.id: a job of this id is already stored; choose another id")
             self._jobs[job.id] = job
             self._targets[job.id] = {target.idx: target for target in new}
             self._turns[job.id] = Turn(self._fresh_turn(), next_idx=0, queue=queue, home=home)
@@ -104,13 +111,14 @@ class MemoryJobs(MemoryRotation):
 
         A job settled here is not evicted here.
         """
-        check_id("runner_id", runner_id)
-        check_name("queue", queue, least=1)
-        check_count("want", want)
+        runner_id = check_id("runner_id", runner_id)
+        queue = check_name("queue", queue, least=1)
+        want = check_count("want", want)
         check_seconds("now", now)
         check_duration("hold_for", hold_for)
         check_max_bytes("max_bytes", max_bytes)
-        checked = [check_outcome(outcome) for outcome in outcomes]
+        checked = check_outcomes(outcomes)
+        check_flag("shared", shared)
         with self._lock:
             report = Report()
             for outcome in checked:
@@ -133,7 +141,8 @@ class MemoryJobs(MemoryRotation):
 
     def hold(self, runner_id: str, tokens: Sequence[str], *, now: float, hold_for: float) -> Held:
         """Say that the runner is alive; renew these holds, and the leases of their jobs."""
-        check_id("runner_id", runner_id)
+        runner_id = check_id("runner_id", runner_id)
+        tokens = check_tokens(tokens)
         lease, hold_ms = check_seconds("now", now), to_ms(check_duration("hold_for", hold_for))
         with self._lock:
             self._runners[runner_id] = to_ms(now), hold_ms
@@ -152,7 +161,7 @@ class MemoryJobs(MemoryRotation):
 
     def leave(self, runner_id: str) -> None:
         """Say that the runner has ended in order: its local jobs count as lost from now on."""
-        check_id("runner_id", runner_id)
+        runner_id = check_id("runner_id", runner_id)
         with self._lock:
             self._runners.pop(runner_id, None)
 
@@ -166,8 +175,8 @@ class MemoryJobs(MemoryRotation):
         """
         check_seconds("now", now)
         hold_ms = to_ms(check_duration("hold_for", hold_for))
-        check_count("max_attempts", max_attempts, least=1)
-        check_count("limit", limit)
+        max_attempts = check_count("max_attempts", max_attempts, least=1)
+        limit = check_count("limit", limit)
         with self._lock:
             report = Report()
             lost = [
@@ -181,7 +190,7 @@ class MemoryJobs(MemoryRotation):
 
     def cancel_job(self, job_id: str, *, now: float) -> Settled | None:
         """End a live job as cancelled; None for an unknown or terminal one."""
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         lease = check_seconds("now", now)
         with self._lock:
             if job_id not in self._jobs or not self._lives(job_id):
@@ -190,7 +199,7 @@ class MemoryJobs(MemoryRotation):
 
     def subscribe(self, wake: Callable[[], None]) -> AbstractContextManager[Any] | None:
         """None: there is no push, a runner polls."""
-        del wake
+        check_callable("wake", wake)
         return None
 
     def _rejection(self, caller: str, targets: int, limits: Limits) -> type[SubmitRejected] | None:

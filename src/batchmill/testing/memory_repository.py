@@ -26,6 +26,7 @@ from batchmill.records import (
 from batchmill.testing.memory_state import MemoryState
 from batchmill.validation import (
     check_count,
+    check_flag,
     check_id,
     check_job_status,
     check_limit,
@@ -47,13 +48,13 @@ class MemoryRepository(MemoryState):
         job = check_job(job)
         with self._lock:
             if job.id in self._jobs:
-                raise JobExists("a job of this id is already stored")
+                raise JobExists("job.id: a job of this id is already stored; choose another id")
             self._jobs[job.id] = job
             self._targets[job.id] = {}
 
     def get_job(self, job_id: str, *, touch_at: float | None = None) -> BatchJob | None:
         """The job, None when unknown; ``touch_at`` also sets its lease."""
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         lease = None if touch_at is None else check_seconds("touch_at", touch_at)
         with self._lock:
             self._count("get_job", found=job_id in self._jobs)
@@ -65,8 +66,8 @@ class MemoryRepository(MemoryState):
         self, caller: str, idem_key: str, *, now: float, ttl: timedelta
     ) -> str | None:
         """The newest job that answers this caller's key; it doesn't touch the lease."""
-        check_name("caller", caller)
-        check_name("idem_key", idem_key)
+        caller = check_name("caller", caller)
+        idem_key = check_name("idem_key", idem_key)
         seconds, ttl_seconds = check_seconds("now", now), check_ttl("ttl", ttl)
         with self._lock:
             job = self._newest_with_key(caller, idem_key, now=seconds, ttl=ttl_seconds)
@@ -76,7 +77,7 @@ class MemoryRepository(MemoryState):
     def count_live_jobs(self, caller: str | None = None) -> int:
         """How many jobs are queued or running, of one caller or of all."""
         if caller is not None:
-            check_name("caller", caller)
+            caller = check_name("caller", caller)
         with self._lock:
             return self._count_live(caller)
 
@@ -85,14 +86,16 @@ class MemoryRepository(MemoryState):
 
         Raises ``JobNotFound``, ``TargetExists``, and ``InvalidTransition`` for a submitted job.
         """
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         new = check_targets(job_id, targets)
         with self._lock:
             job = self._known(job_id)
             if job_id in self._turns:
-                raise InvalidTransition("a submitted job takes no more targets")
+                raise InvalidTransition(
+                    "targets: those of a submitted job are fixed; submit another job"
+                )
             if any(target.idx in self._targets[job_id] for target in new):
-                raise TargetExists("the job already has a target of this index")
+                raise TargetExists("targets: the job already has a target of one of these indexes")
             self._targets[job_id].update({target.idx: target for target in new})
             self._change_job(
                 job_id,
@@ -114,9 +117,10 @@ class MemoryRepository(MemoryState):
         With results and ``max_bytes`` it stops before the target whose result would take the
         results over it, but hands out at least one.
         """
-        check_id("job_id", job_id)
-        check_count("start", start)
-        check_limit("limit", limit)
+        job_id = check_id("job_id", job_id)
+        start = check_count("start", start)
+        limit = check_limit("limit", limit)
+        check_flag("with_results", with_results)
         budget = None if max_bytes is None else check_max_bytes("max_bytes", max_bytes)
         with self._lock:
             self._count("get_targets", found=job_id in self._jobs)
@@ -145,14 +149,16 @@ class MemoryRepository(MemoryState):
         Raises ``TargetNotFound``, and ``InvalidTransition`` for a finished target that would
         go back, a target in flight, or a start on a submitted job.
         """
-        check_id("job_id", job_id)
-        check_count("idx", idx)
+        job_id = check_id("job_id", job_id)
+        idx = check_count("idx", idx)
         lease, new_status = check_seconds("now", now), check_target_status("status", status)
-        check_written(new_status, result, error, hint)
+        result, error, hint = check_written(new_status, result, error, hint)
         with self._lock:
             old = self._targets.get(job_id, {}).get(idx)
             if old is None:
-                raise TargetNotFound("the job has no target of this index")
+                raise TargetNotFound(
+                    "idx: the job has no target of this index, or there is no such job"
+                )
             self._check_transition(old, new_status)
             new = replace(old, status=new_status, result=result, error=error, hint=hint)
             self._store_target(new, now=lease)
@@ -166,13 +172,16 @@ class MemoryRepository(MemoryState):
 
         Raises ``JobNotFound``, and ``InvalidTransition`` for a terminal job of another status.
         """
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         new, lease = check_job_status("status", status), check_seconds("now", now)
-        check_text("error", error)
+        error = check_text("error", error)
         with self._lock:
             job = self._known(job_id)
             if job.status.terminal and job.status is not new:
-                raise InvalidTransition("a finished job keeps its status")
+                raise InvalidTransition(
+                    f"status: the job is {job.status.value}, which is final; "
+                    f"it can't become {new.value}"
+                )
             if new.terminal:
                 self._end(job_id, new, now=lease, error=error)
             else:
@@ -180,7 +189,7 @@ class MemoryRepository(MemoryState):
 
     def touch_job(self, job_id: str, *, now: float) -> None:
         """Set the lease; raises ``JobNotFound``."""
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         lease = check_seconds("now", now)
         with self._lock:
             self._known(job_id)
@@ -192,7 +201,7 @@ class MemoryRepository(MemoryState):
         A job whose hold still stands is left alone (design.md section 3).
         """
         seconds, ttl_seconds, now_ms = check_seconds("now", now), check_ttl("ttl", ttl), to_ms(now)
-        check_limit("limit", limit)
+        limit = check_limit("limit", limit)
         with self._lock:
             by_lease = sorted(self._jobs.values(), key=lambda job: (job.lease, job.id))
             out = [job.id for job in by_lease if job.lease + ttl_seconds <= seconds]
@@ -204,7 +213,7 @@ class MemoryRepository(MemoryState):
     def evict_oldest(self, *, max_bytes: int, limit: int | None = None) -> int:
         """Delete finished jobs, oldest lease first, until the total fits; the count."""
         budget = check_max_bytes("max_bytes", max_bytes)
-        check_limit("limit", limit)
+        limit = check_limit("limit", limit)
         with self._lock:
             return self._evict(budget, limit=limit, keep=frozenset())
 
@@ -213,7 +222,7 @@ class MemoryRepository(MemoryState):
 
         It is for the start of an application whose one process owns the store.
         """
-        check_text("reason", reason)
+        reason = check_text("reason", reason)
         lease = check_seconds("now", now)
         with self._lock:
             live = [job.id for job in self._jobs.values() if job.status.live]
@@ -257,14 +266,20 @@ class MemoryRepository(MemoryState):
 
         Raises ``JobNotFound`` when ``after`` is no job's id.
         """
-        wanted = None if status is None else check_job_status("status", status)
         if caller is not None:
-            check_name("caller", caller)
-        check_limit("limit", limit)
+            caller = check_name("caller", caller)
+        if after is not None:
+            after = check_id("after", after)
+        wanted = None if status is None else check_job_status("status", status)
+        limit = check_limit("limit", limit)
         with self._lock:
             jobs = sorted(self._jobs.values(), key=_age, reverse=True)
+            if after is not None and after not in self._jobs:
+                raise JobNotFound(
+                    "after: no such job; it was swept meanwhile, begin again without it"
+                )
             if after is not None:
-                before = _age(self._known(check_id("after", after)))
+                before = _age(self._jobs[after])
                 jobs = [job for job in jobs if _age(job) < before]
         return [
             job for job in jobs if caller in {None, job.caller} and wanted in {None, job.status}
@@ -272,7 +287,7 @@ class MemoryRepository(MemoryState):
 
     def delete_job(self, job_id: str) -> bool:
         """Delete a job, live or not; False when unknown."""
-        check_id("job_id", job_id)
+        job_id = check_id("job_id", job_id)
         with self._lock:
             found = job_id in self._jobs
             if found:
@@ -281,7 +296,7 @@ class MemoryRepository(MemoryState):
 
     def _known(self, job_id: str) -> BatchJob:
         if job_id not in self._jobs:
-            raise JobNotFound("no job of this id is stored")
+            raise JobNotFound("job_id: no such job; it never was, or was swept, evicted or deleted")
         return self._jobs[job_id]
 
     def _count(self, accessor: str, *, found: bool) -> None:
@@ -298,14 +313,18 @@ class MemoryRepository(MemoryState):
     def _check_transition(self, old: BatchTarget, new: TargetStatus) -> None:
         """Finished stays finished, and a submitted job's targets are started by claims only."""
         if old.status.finished and not new.finished:
-            raise InvalidTransition("a finished target can't be pending or running again")
+            raise InvalidTransition(
+                f"status: the target is {old.status.value}; it can't become {new.value} again"
+            )
         turn = self._turns.get(old.job_id)
         if turn is None:
             return
         if new is TargetStatus.RUNNING:
-            raise InvalidTransition("a submitted job's target is started by its runner only")
+            raise InvalidTransition("status: only a runner starts the targets of a submitted job")
         if turn.token is not None and self._is_next(old.job_id, old.idx):
-            raise InvalidTransition("the target is in flight; only its holder may store it")
+            raise InvalidTransition(
+                "idx: a runner has this target in flight; wait until it is stored"
+            )
 
 
 def _age(job: BatchJob) -> tuple[int, str]:
