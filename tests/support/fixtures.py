@@ -20,10 +20,11 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sqlite.migrated_file(tmp_path_factory.mktemp("template") / "empty.db")
 
 
+MakeDatabase = Callable[[], Database]
+
+
 @pytest.fixture(params=KINDS)
-def make_database(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[Callable[[], Database]]:
+def make_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeDatabase]:
     """Makes migrated databases; all that belongs to them is closed after the test."""
     made: list[Database] = []
 

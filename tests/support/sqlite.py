@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -58,6 +59,14 @@ class SqliteDatabase(Database):
     def __init__(self, path: Path) -> None:
         super().__init__(f"sqlite:///{path}")
         self.path = path
+        self._lock = threading.Lock()
+        self._raw: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """See :class:`Database`."""
+        if self._raw is not None:
+            self._raw.close()
+        super().close()
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -65,9 +74,13 @@ class SqliteDatabase(Database):
             yield connection
 
     def query(self, sql: str, *params: Any) -> list[Row]:
-        """See :class:`Database`."""
-        with self._connected() as connection:
-            return connection.execute(sql, params).fetchall()
+        """See :class:`Database`; the connection is kept, opening one takes longer than a query."""
+        with self._lock:
+            if self._raw is None:
+                self._raw = sqlite3.connect(
+                    self.path, timeout=30, isolation_level=None, check_same_thread=False
+                )
+            return self._raw.execute(sql, params).fetchall()
 
     def octets(self, column: str) -> str:
         """See :class:`Database`; ``length()`` of a text counts characters, up to a NUL."""
