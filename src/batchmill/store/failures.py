@@ -72,6 +72,13 @@ def _lacks_tables(driver: BaseException) -> bool:
     return text.startswith(("no such table: batch_", "no such column: batch_"))
 
 
+DATABASE_ERRORS: Final = (exc.SQLAlchemyError, sqlite3.Error, OverflowError)
+"""What a statement may raise: SQLAlchemy's errors, and what a driver raises past it.
+
+sqlite3 raises ``OverflowError``, which SQLAlchemy doesn't take for a driver's error, for a text of
+2 GiB.
+"""
+
 PASSING: Final = (StoreBusy, StoreUnavailable, StoreFull)
 """Errors that are not about the values: what failed with one may well succeed a little later."""
 
@@ -86,7 +93,7 @@ def translated() -> Iterator[None]:
     caught: BaseException | None = None
     try:
         yield
-    except (exc.SQLAlchemyError, sqlite3.Error, OverflowError) as error:
+    except DATABASE_ERRORS as error:
         caught = error
     if caught is not None:
         if isinstance(caught, exc.StatementError):

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from batchmill.errors import StoreError
 from batchmill.record_checks import unstorable
 from batchmill.records import Claim, Exchange, Outcome
-from batchmill.store.failures import PASSING, translate
+from batchmill.store.failures import DATABASE_ERRORS, PASSING, translate
 from batchmill.store.operations.common import add_to_total, listed
 from batchmill.store.operations.exchange_plan import Ask, HeldTurn, OpenTurn, Plan
 from batchmill.store.operations.removing import evict_step
@@ -92,7 +90,7 @@ def exchange_singly(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
         try:
             with tx.connection.begin_nested():
                 parts.append(exchange(tx, [outcome], alone))
-        except SQLAlchemyError as error:
+        except DATABASE_ERRORS as error:
             if isinstance(translate(error), PASSING):
                 raise
             fit = unstorable(outcome, "the database refused it; make it smaller")
