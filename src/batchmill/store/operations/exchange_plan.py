@@ -49,6 +49,7 @@ class HeldTurn(NamedTuple):
     status: str
     targets_total: int
     created_at: int
+    home: str | None
     following: int | None
     caller: str
     caller_class: str
@@ -130,9 +131,14 @@ class Plan:
         """
         if self.put_back:
             return
-        for was, turn in self._again[: self.ask.want - len(self.claims)]:
+        again = [(was, turn) for was, turn in self._again if self._may_take(was)]
+        for was, turn in again[: self.ask.want - len(self.claims)]:
             turn.update(self._new_hold())
             self._start(was, turn["next_idx"], None, turn["token"])
+
+    def _may_take(self, turn: HeldTurn) -> bool:
+        """Whether the runner asks for jobs of this home; see ``statements.turns``."""
+        return turn.home == self.ask.runner_id or (self.ask.shared and turn.home is None)
 
     def _store(self, brought: Outcome, turn: HeldTurn) -> None:
         outcome = storable(brought)

@@ -70,6 +70,7 @@ def held_turns(_: Capabilities) -> Executable:
         JOB.c.status,
         JOB.c.targets_total,
         JOB.c.created_at,
+        TURN.c.home,
         following.c.idx,
     )
     joined = TURN.join(JOB, JOB.c.id == TURN.c.job_id).outerjoin(
