@@ -154,7 +154,21 @@ def check_outcome(outcome: Any) -> Outcome:
     check_text("outcome.token", outcome.token)
     if outcome.ready_at is not None:
         check_time("outcome.ready_at", outcome.ready_at)
-    return outcome
+    return _in_plain_text(outcome)
+
+
+_TEXTS: Final = ("job_id", "token", "result", "error", "hint")
+
+
+def _in_plain_text(outcome: Outcome) -> Outcome:
+    """The outcome with an enum's member, say, as its text: a driver may take another."""
+    values: dict[str, Any] = {name: getattr(outcome, name) for name in _TEXTS}
+    odd: dict[str, Any] = {
+        name: str.__str__(value)
+        for name, value in values.items()
+        if isinstance(value, str) and type(value) is not str
+    }
+    return replace(outcome, **odd) if odd else outcome
 
 
 def storable(outcome: Outcome) -> Outcome:
