@@ -276,7 +276,7 @@ class MemoryRepository(MemoryState):
             jobs = sorted(self._jobs.values(), key=_age, reverse=True)
             if after is not None and after not in self._jobs:
                 raise JobNotFound(
-                    "after: no such job; it was swept meanwhile, begin again without it"
+                    "after: no such job, or it is gone by now; begin again without it"
                 )
             if after is not None:
                 before = _age(self._jobs[after])
