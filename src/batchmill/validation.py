@@ -7,6 +7,7 @@ clear error on each, before anything is written. Every function returns the valu
 from __future__ import annotations
 
 import math
+import threading
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
@@ -107,6 +108,15 @@ def check_duration(field: str, value: Any) -> float:
     if seconds <= 0:
         raise InvalidInput(f"{field}: must be more than 0 seconds")
     return seconds
+
+
+def check_timeout(field: str, value: Any) -> float | None:
+    """Seconds to wait, None for ever; less than 0 is 0, more than a lock can wait is for ever."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+        raise InvalidInput(f"{field}: must be seconds (int or float) or None, not {_kind(value)}")
+    return None if value >= threading.TIMEOUT_MAX else max(0.0, value)
 
 
 def check_count(field: str, value: Any, *, least: int = 0, most: int = MAX_COUNT) -> int:

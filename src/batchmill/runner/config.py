@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final, Protocol
 
 from batchmill.errors import InvalidInput
-from batchmill.validation import MAX_BYTES, check_count
+from batchmill.validation import MAX_BYTES, check_callable, check_count
 
 INTERNAL_ERRORS: Final[tuple[type[BaseException], ...]] = (
     TypeError,
@@ -143,3 +143,8 @@ class Hooks:
     """The live jobs in the store, after every change."""
     inflight: Callable[[int], object] | None = None
     """The targets that this runner is fetching, after every change."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if getattr(self, each.name) is not None:
+                check_callable(each.name, getattr(self, each.name))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from batchmill.validation import check_timeout
+
 
 class FetchContext:
     """One attempt at one target; made by the runner, for the fetch that it is handed to."""
@@ -32,10 +34,11 @@ class FetchContext:
     def wait(self, seconds: float | None = None) -> bool:
         """Wait so many seconds (None: for ever), at most until cancelled.
 
-        True when it ended because of that.
+        True when it ended because of that. Raises ``InvalidInput`` for what is no number.
         """
+        timeout = check_timeout("seconds", seconds)
         with self._changed:
-            self._changed.wait_for(lambda: self._cancelled, timeout=_bounded(seconds))
+            self._changed.wait_for(lambda: self._cancelled, timeout=timeout)
             return self._cancelled
 
     def cancel(self) -> None:
@@ -43,10 +46,3 @@ class FetchContext:
         with self._changed:
             self._cancelled = True
             self._changed.notify_all()
-
-
-def _bounded(seconds: float | None) -> float | None:
-    """A time that a lock can wait: an infinity, and all that is past its limit, is for ever."""
-    if seconds is None or seconds >= threading.TIMEOUT_MAX:
-        return None
-    return seconds if seconds > 0 else 0.0

@@ -23,6 +23,7 @@ from batchmill.runner.services import LONGEST_PERIOD, Holder, Housekeeper, Loop
 from batchmill.runner.submitting import Submitter
 from batchmill.runner.watchers import Watchers
 from batchmill.runner.workers import Workers
+from batchmill.validation import check_time
 
 C = TypeVar("C", bound=Caller)
 
@@ -74,7 +75,7 @@ class Parts(Generic[C]):
             self.now, self.peek = store_clock, store_clock.peek
             self.clock_sample = store_clock.sample
         else:
-            self.now = self.peek = time.time if clock is None else clock
+            self.now = self.peek = time.time if clock is None else _checked(clock)
 
     def _make_workers(self, fetch: FetchFunc[C]) -> Workers:
         poll_interval = self._config.poll_interval.total_seconds()
@@ -159,6 +160,11 @@ class Parts(Generic[C]):
         """End the loops; each gets so many seconds for the step under way."""
         for loop in self.loops:
             loop.stop(timeout)
+
+
+def _checked(clock: Callable[[], float]) -> Callable[[], float]:
+    """An application's clock, whose every answer must be a time."""
+    return lambda: check_time("clock", clock())
 
 
 def _no_sample() -> None:

@@ -12,6 +12,7 @@ from batchmill.runner.config import Caller
 from batchmill.runner.protocol import JobStore
 from batchmill.runner.reports import Job, JobReport, TargetReport, job_of, target_report_of
 from batchmill.runner.watchers import Watchers
+from batchmill.validation import check_id, check_name, check_timeout
 
 PAGE_ROWS: Final = 200
 PAGE_BYTES: Final = 4 * 1024 * 1024
@@ -81,7 +82,7 @@ class JobReader:
     def _page(self, job_id: str, start: int) -> list[BatchTarget]:
         page = self._store.get_targets(job_id, start=start, limit=PAGE_ROWS, max_bytes=PAGE_BYTES)
         if page is None:
-            raise JobNotFound("the job is gone: it was swept, evicted or deleted")
+            raise JobNotFound("job_id: the job is gone; it was swept, evicted or deleted")
         return page
 
     def touch(self, job_id: str, *, caller: Caller | str | None = None) -> None:
@@ -102,7 +103,9 @@ class JobReader:
         ``timeout`` in seconds, None for ever. Raises ``TimeoutError``, and ``JobNotFound`` for an
         unknown job or one that goes meanwhile. Waiting doesn't touch the lease.
         """
-        deadline = None if timeout is None else monotonic() + timeout
+        check_id("job_id", job_id)
+        patience = check_timeout("timeout", timeout)
+        deadline = None if patience is None else monotonic() + patience
         with self._watchers.watching(job_id, every=False) as woken:
             while True:
                 woken.clear()
@@ -140,7 +143,7 @@ class JobReader:
     def _known(self, job_id: str, caller: Caller | str | None) -> Job:
         job = self.progress(job_id, caller=caller)
         if job is None:
-            raise JobNotFound("no such job: it never was, or it was swept, evicted or deleted")
+            raise JobNotFound("job_id: no such job; it never was, or was swept, evicted or deleted")
         return job
 
     def _patiently_known(self, job_id: str, caller: Caller | str | None) -> Job | None:
@@ -166,4 +169,4 @@ def caller_name(caller: Caller | str) -> str:
     name = caller if isinstance(caller, str) else getattr(caller, "name", None)
     if not isinstance(name, str):
         raise InvalidInput("caller: must be a caller with a name (str), or a name")
-    return name
+    return check_name("caller", name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -129,6 +129,9 @@ def listed_targets(targets: Iterable[Target | str]) -> list[Target]:
     """Targets of what was given; a plain text is one. Raises ``NoTargets``, ``InvalidInput``."""
     if isinstance(targets, (str, bytes, Target)):
         raise InvalidInput("targets: must be a list of targets; wrap a single one in a list")
+    if isinstance(targets, (Mapping, AbstractSet)) or not isinstance(targets, Iterable):
+        kind = type(targets).__name__
+        raise InvalidInput(f"targets: must be a list of targets, in order, not {kind}")
     given = list(targets)
     if not given:
         raise NoTargets

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from batchmill.errors import InvalidInput
-from batchmill.validation import check_text
+from batchmill.validation import check_flag, check_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Options:
     """The seed's options of a target, a helper: any JSON mapping serves as options.
 
     Fields that are left at their default are left out of the JSON (spec/seed-001, Interfaces).
+    Raises ``InvalidInput``, which names the field, for a value of another type.
     """
 
     mode: str = ""
@@ -25,6 +26,13 @@ class Options:
     jq: str = ""
     context: bool | None = None
     recover: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("mode", "question", "pages", "grep", "jq"):
+            check_text(name, getattr(self, name))
+        if self.context is not None:
+            check_flag("context", self.context)
+        check_flag("recover", self.recover)
 
     def as_mapping(self) -> dict[str, Any]:
         """The fields that are set, as they go into the JSON."""

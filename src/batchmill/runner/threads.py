@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import inspect
 import logging
 import os
 import threading
@@ -15,8 +14,9 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
-from batchmill.errors import BatchmillError, InvalidInput, MigrationError, RunnerClosed, StoreError
+from batchmill.errors import BatchmillError, MigrationError, RunnerClosed, StoreError
 from batchmill.records import CallerClass, Released
+from batchmill.runner.arguments import check_arguments
 from batchmill.runner.config import Caller, Hooks, RunnerConfig
 from batchmill.runner.door import Door
 from batchmill.runner.identity import new_identity
@@ -26,7 +26,7 @@ from batchmill.runner.reading import JobReader
 from batchmill.runner.reports import Submission
 from batchmill.runner.rules import DEFAULT_QUEUE
 from batchmill.runner.targets import Target
-from batchmill.validation import check_name, check_text
+from batchmill.validation import check_name, check_text, check_timeout
 
 C = TypeVar("C", bound=Caller)
 
@@ -61,8 +61,15 @@ class Runner(JobReader, Generic[C]):
         clock: Callable[[], float] | None = None,
         logger: logging.Logger | None = None,
     ) -> None:
-        if inspect.iscoroutinefunction(fetch):
-            raise InvalidInput("fetch: a Runner calls a plain function, not a coroutine function")
+        check_arguments(
+            store=store,
+            fetch=fetch,
+            config=config,
+            hooks=hooks,
+            resolve_caller=resolve_caller,
+            clock=clock,
+            logger=logger,
+        )
         self.config: RunnerConfig = RunnerConfig() if config is None else config
         self._label = check_text("runner_id", "runner" if runner_id is None else runner_id)
         self._queue = check_name("queue", queue, least=1)
@@ -244,13 +251,14 @@ class Runner(JobReader, Generic[C]):
         when it is up, and the runner goes on. ``RunnerClosed`` when it is closed meanwhile.
         """
         self._check_process()
+        patience = check_timeout("timeout", timeout)
         self._door.close()
         if self._closing:
             raise RunnerClosed("the runner has been closed")
         if not self._started:
             raise BatchmillError("start the runner before draining it")
-        deadline = None if timeout is None else monotonic() + timeout
-        dry = self._door.wait_empty(timeout) and self._parts.workers.wait_dry(
+        deadline = None if patience is None else monotonic() + patience
+        dry = self._door.wait_empty(patience) and self._parts.workers.wait_dry(
             None if deadline is None else max(0.0, deadline - monotonic())
         )
         if self._closing:
@@ -268,9 +276,10 @@ class Runner(JobReader, Generic[C]):
         """
         if self._pid != os.getpid():
             return
+        timeout = check_timeout("timeout", timeout)
         self._closing = True
         self._door.close()
-        patience = -1.0 if timeout is None else max(0.0, timeout) + _GRACE
+        patience = -1.0 if timeout is None else timeout + _GRACE
         first = self._closing_lock.acquire(timeout=patience)
         try:
             if not self._closed:

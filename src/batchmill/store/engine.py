@@ -41,7 +41,7 @@ def create_store_engine(
     fork the child starts with an empty pool. Bare ``postgresql://`` and ``mariadb://`` URLs mean
     psycopg 3 and PyMySQL. Raises ``InvalidInput``.
     """
-    if durability not in _SYNCHRONOUS:
+    if durability not in tuple(_SYNCHRONOUS):  # an odd one may have no hash
         raise InvalidInput("durability: must be 'full' or 'normal'")
     address = parse_url(url)
     if address.get_backend_name() == "sqlite":
