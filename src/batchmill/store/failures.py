@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy import exc
 
 from batchmill.errors import (
+    BatchmillError,
     NotMigrated,
     StoreBusy,
     StoreError,
@@ -57,6 +58,8 @@ def translate(error: BaseException) -> StoreError:
         return NotMigrated(_NO_TABLES)
     if isinstance(driver, sqlite3.DataError | OverflowError):
         return StoreError(_TOO_BIG)
+    if isinstance(driver, ValueError):
+        return StoreUnavailable(_NOT_OURS)
     return StoreError(_OTHER)
 
 
@@ -88,12 +91,15 @@ def translated() -> Iterator[None]:
     """Turn database errors inside the block into ours, with the driver's as ``__cause__``.
 
     SQLAlchemy's wrapper around it stays as the context, which a traceback doesn't show; what
-    walks contexts all the same finds it without SQL and parameters.
+    walks contexts all the same finds it without SQL and parameters. A ValueError is a damaged
+    file's: a status that is none, or sqlite3 failing to decode what is wrong with the file.
     """
     caught: BaseException | None = None
     try:
         yield
-    except DATABASE_ERRORS as error:
+    except BatchmillError:
+        raise
+    except (*DATABASE_ERRORS, ValueError) as error:
         caught = error
     if caught is not None:
         if isinstance(caught, exc.StatementError):
