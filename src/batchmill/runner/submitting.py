@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -119,10 +120,9 @@ class Submitter(Generic[C]):
 
 
 def _name_of(caller: object) -> str:
-    name = getattr(caller, "name", None)
-    if not isinstance(name, str):
+    if not hasattr(caller, "name"):
         raise InvalidInput("caller: must have a name (str), like any batchmill.runner.Caller")
-    return check_name("caller.name", name)
+    return check_name("caller.name", caller.name)
 
 
 def listed_targets(targets: Iterable[Target | str]) -> list[Target]:

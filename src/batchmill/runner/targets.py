@@ -29,7 +29,9 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("mode", "question", "pages", "grep", "jq"):
-            check_text(name, getattr(self, name))
+            if not isinstance(getattr(self, name), str):
+                kind = type(getattr(self, name)).__name__
+                raise InvalidInput(f"{name}: must be text (str), not {kind}")
         if self.context is not None:
             check_flag("context", self.context)
         check_flag("recover", self.recover)

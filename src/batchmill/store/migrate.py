@@ -42,6 +42,7 @@ from batchmill.store.capabilities import capabilities_of
 from batchmill.store.engine import in_memory, parse_url
 from batchmill.store.failures import translated
 from batchmill.store.models import metadata
+from batchmill.validation import check_text
 
 VERSION_TABLE: Final = "batchmill_alembic_version"
 OUR_TABLES: Final = frozenset({*metadata.tables, VERSION_TABLE})
@@ -82,6 +83,7 @@ def downgrade(engine_or_connection: Bind, revision: str, *, schema: str | None =
     Raises ``MigrationError`` for a revision that isn't known.
     """
     _check(engine_or_connection, schema)
+    _check_revision(revision)
     _with_lock(engine_or_connection, lambda on: _run_alembic(on, command.downgrade, revision))
 
 
@@ -92,6 +94,7 @@ def stamp(engine_or_connection: Bind, revision: str = "head", *, schema: str | N
     Raises ``MigrationError`` for a revision that isn't known.
     """
     _check(engine_or_connection, schema)
+    _check_revision(revision)
     _with_lock(engine_or_connection, lambda on: _run_alembic(on, command.stamp, revision))
 
 
@@ -125,6 +128,8 @@ def sql(url: str | URL, *, start: str = "base", end: str = "head") -> str:
     isn't known.
     """
     config = _config(url=_known_kind(url))
+    _check_revision(start, "start")
+    _check_revision(end, "end")
     config.output_buffer = text = io.StringIO()
     with _alembic():
         command.upgrade(config, f"{start}:{end}", sql=True)
@@ -187,6 +192,11 @@ def _check(engine_or_connection: Bind, schema: str | None) -> None:
         raise InvalidInput("engine_or_connection: must be a SQLAlchemy Engine or Connection")
     if schema is not None and not capabilities_of(engine_or_connection.dialect).schemas:
         raise InvalidInput("schema: this database has no schemas; leave it out")
+
+
+def _check_revision(revision: str, field: str = "revision") -> None:
+    if not check_text(field, revision):
+        raise InvalidInput(f"{field}: must not be empty; head is the newest, base is before all")
 
 
 def _with_lock(engine_or_connection: Bind, work: Callable[[Connection], None]) -> None:
