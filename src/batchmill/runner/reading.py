@@ -40,8 +40,9 @@ class JobReader:
 
     def progress(self, job_id: str, *, caller: Caller | str | None = None) -> Job | None:
         """The job, None when unknown; one read, however many targets it has (cases.md S8)."""
+        name = None if caller is None else caller_name(caller)
         row = self._store.get_job(job_id)
-        if row is None or (caller is not None and row.caller != caller_name(caller)):
+        if row is None or name not in {None, row.caller}:
             return None
         return job_of(row)
 
