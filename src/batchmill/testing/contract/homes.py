@@ -61,6 +61,13 @@ class Homes(SubmittedContract):
         assert statuses_in(store, "a") == ["pending"]
         assert steps.claim(runner="r1", now=T + 60).attempt == 2
 
+    def test_who_asks_for_its_own_jobs_claims_no_shared_one(self, steps: Steps) -> None:
+        """Not shared, no job without a home is claimed, nor the next target of one it stored."""
+        steps.submit("a", 3)
+        claim = steps.claim()
+        assert steps.exchange(done(claim), want=1, shared=False).claims == []
+        assert [each.idx for each in steps.exchange(want=1).claims] == [1]
+
     def test_only_its_own_jobs_fail(self, store: Store, steps: Steps) -> None:
         """Jobs of a home that is seen, and shared jobs, are none of a lost home's (cases.md 6)."""
         steps.submit("mine", home="r1")
