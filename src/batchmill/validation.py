@@ -99,7 +99,7 @@ def check_ttl(field: str, value: Any) -> int:
         raise InvalidInput(f"{field}: must be a timedelta, not {_kind(value)}")
     if value < timedelta(0):
         raise InvalidInput(f"{field}: must not be negative")
-    return -(-value // timedelta(seconds=1))
+    return value.days * 86_400 + value.seconds + (value.microseconds > 0)
 
 
 def check_duration(field: str, value: Any) -> float:

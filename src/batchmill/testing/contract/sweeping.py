@@ -55,6 +55,13 @@ class Sweeping(Contract):
         assert store.sweep(now=now, ttl=ttl) == int(gone)
         assert (store.get_job("a") is None) is gone
 
+    def test_the_longest_lifetime_keeps_all(self, store: Repository) -> None:
+        """timedelta.max, a fraction and all, is a ttl like any other: nothing goes."""
+        add_job(store, "a")
+        assert store.sweep(now=T + 10**11, ttl=timedelta.max) == 0
+        found = store.find_job_by_idem_key("ada", "a", now=T + 10**11, ttl=timedelta.max)
+        assert (ids(store), found) == ({"a"}, "a")
+
     @pytest.mark.parametrize("status", list(JobStatus))
     def test_every_status_goes(self, store: Repository, status: JobStatus) -> None:
         """A job whose lease is out goes whatever its status, live ones too."""
