@@ -106,15 +106,19 @@ class Plan:
     put_back: bool = False
     _again: list[tuple[HeldTurn, dict[str, Any]]] = field(default_factory=list)
 
-    def take(self, outcome: Outcome, turn: HeldTurn | None) -> None:
-        """Decide one outcome; ``turn`` is the one that has its token, None when none has."""
+    def take(self, outcome: Outcome, turn: HeldTurn | None) -> bool:
+        """Decide one outcome; ``turn`` is the one that has its token, None when none has.
+
+        False when it is refused: the turn then stays as it is.
+        """
         if turn is None or (turn.job_id, turn.next_idx) != (outcome.job_id, outcome.idx):
             self.refused.append(outcome.token)
-            return
+            return False
         if outcome.kind in ("done", "failed"):
             self._store(outcome, turn)
         else:
             self._put_back(outcome, turn)
+        return True
 
     def claim_open(self, turns: Sequence[OpenTurn]) -> None:
         """Claim turns that nobody holds, in the order given."""

@@ -50,7 +50,8 @@ def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
     rows = tx.rows(turns.held_turns, queue=ask.queue, holder=ask.runner_id)
     held = {turn.token: turn for turn in map(HeldTurn._make, rows)}
     for outcome in outcomes:
-        plan.take(outcome, held.pop(outcome.token, None))
+        if plan.take(outcome, held.get(outcome.token)):
+            del held[outcome.token]
     if ask.want:
         plan.claim_open(_open_turns(tx, ask))
         plan.claim_again()

@@ -109,6 +109,18 @@ class Fences(SubmittedContract):
         assert statuses_in(store, "b") == ["running", "pending"]
         assert statuses_in(store, "a") == ["running", "pending"]
 
+    def test_a_token_is_for_its_own_index(self, store: Store, steps: Steps) -> None:
+        """A current token stores nothing at another index, and stays current for its own."""
+        steps.submit("a", 2)
+        claim = steps.claim()
+        store.cancel_job("a", now=T)
+        elsewhere = done(replace(claim, idx=1))
+        answer = steps.exchange(elsewhere)
+        assert (answer.refused, answer.stored, answer.cancelled) == ([claim.token], [], ["a"])
+        answer = steps.exchange(elsewhere, done(claim))
+        assert (answer.refused, answer.stored, answer.cancelled) == ([claim.token],) * 2 + ([],)
+        assert statuses_in(store, "a") == ["done", "pending"]
+
     @pytest.mark.parametrize(("runner", "queue"), [("r2", "default"), ("r1", "other")])
     def test_a_token_is_its_holders(
         self, store: Store, steps: Steps, runner: str, queue: str
