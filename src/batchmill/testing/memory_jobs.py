@@ -186,6 +186,7 @@ class MemoryJobs(MemoryRotation):
             ]
             for _, job_id in sorted(lost)[:limit]:
                 self._release(job_id, report, now, hold_ms, max_attempts)
+            self._forget_lost_runners(to_ms(now), hold_ms)
             return Released(report.put_back, report.stored, report.settled)
 
     def cancel_job(self, job_id: str, *, now: float) -> Settled | None:

@@ -160,12 +160,21 @@ class MemoryRotation(MemoryState):
 
     def _home_lost(self, turn: Turn, now_ms: int, hold_ms: int) -> bool:
         """True when the only runner that may take it hasn't been seen for too long, or has left."""
-        if turn.home is None:
-            return False
-        if turn.home not in self._runners:
+        return turn.home is not None and self._runner_lost(turn.home, now_ms, hold_ms)
+
+    def _runner_lost(self, runner_id: str, now_ms: int, hold_ms: int) -> bool:
+        """True of a runner not seen for hold_for, its own or the given, whichever is longer."""
+        if runner_id not in self._runners:
             return True
-        seen_at, its_own = self._runners[turn.home]
+        seen_at, its_own = self._runners[runner_id]
         return seen_at + max(its_own, hold_ms) <= now_ms
+
+    def _forget_lost_runners(self, now_ms: int, hold_ms: int) -> None:
+        """A lost runner that no job belongs to is as unknown as one that left."""
+        homes = {turn.home for turn in self._turns.values()}
+        for runner_id in list(self._runners):
+            if runner_id not in homes and self._runner_lost(runner_id, now_ms, hold_ms):
+                del self._runners[runner_id]
 
     def _cancelled_in_flight(self, runner_id: str, queue: str) -> list[str]:
         return [

@@ -113,6 +113,14 @@ class Homes(SubmittedContract):
         assert released.settled == [Settled("a", JobStatus.FAILED, T)]
         assert job_in(store, "b").status is JobStatus.QUEUED
 
+    def test_a_lost_home_begins_anew(self, steps: Steps) -> None:
+        """A lost runner without jobs is forgotten, what it held for too, until it says so again."""
+        steps.hold(now=T, hold_for=600)
+        steps.release(now=T + 1000)
+        steps.submit("a", home="r1", now=T + 1000)
+        assert steps.release(now=T + 1059).settled == []
+        assert len(steps.release(now=T + 1060).settled) == 1
+
     def test_leaving_itself_changes_no_job(self, store: Store, steps: Steps) -> None:
         """leave only says so; a runner that nobody knows may leave too."""
         steps.submit("a", home="r1")
