@@ -18,6 +18,8 @@ ID_LENGTH: Final = 64
 NAME_LENGTH: Final = 255
 MAX_TIME: Final = 10**12
 """Seconds either side of 1970: 30,000 years, and in milliseconds still a 64-bit integer."""
+AT_ONCE: Final = -MAX_TIME * 1000
+"""Unix milliseconds that every clock has reached: the ``ready_at`` of a turn that needn't wait."""
 MAX_COUNT: Final = 2**31 - 1
 MAX_BYTES: Final = 2**63 - 1
 

@@ -18,7 +18,7 @@ from batchmill.records import (
     status_of_finished,
     stored_bytes,
 )
-from batchmill.validation import check_time
+from batchmill.validation import AT_ONCE, check_time
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Turn:
     next_idx: int
     queue: str
     home: str | None
-    ready_at: int = 0
+    ready_at: int = AT_ONCE
     busy_since: int | None = None
     holder: str | None = None
     token: str | None = None
@@ -104,7 +104,7 @@ class MemoryState:
             return self._end(job_id, status_of_finished(len(targets), failed), now=now)
         turn = self._turns[job_id]
         turn.turn, turn.next_idx = self._fresh_turn(), min(unfinished)
-        turn.ready_at, turn.busy_since = 0, None
+        turn.ready_at, turn.busy_since = AT_ONCE, None
         return None
 
     def _end(self, job_id: str, status: JobStatus, *, now: int, error: str = "") -> Settled:
@@ -115,7 +115,7 @@ class MemoryState:
             del self._turns[job_id]
         return Settled(job_id, status, self._jobs[job_id].created_at)
 
-    def _take_back(self, job_id: str, *, now: int, ready_at: int = 0) -> None:
+    def _take_back(self, job_id: str, *, now: int, ready_at: int = AT_ONCE) -> None:
         """The target in flight is pending again: at the end of the rotation if the job lives."""
         turn = self._turns[job_id]
         self._set_target_status(job_id, turn.next_idx, TargetStatus.PENDING)

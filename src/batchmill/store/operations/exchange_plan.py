@@ -17,7 +17,7 @@ from batchmill.records import (
     status_of_finished,
     stored_bytes,
 )
-from batchmill.validation import to_ms
+from batchmill.validation import AT_ONCE, to_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,9 @@ class Plan:
             self.gone.append(turn.job_id)
             self._settle(turn, status_of_finished(turn.targets_total, failed), "")
         else:
-            self._again.append((turn, self._to_the_back(turn, turn.following, failed, 0, None)))
+            self._again.append(
+                (turn, self._to_the_back(turn, turn.following, failed, AT_ONCE, None))
+            )
 
     def _put_back(self, outcome: Outcome, turn: HeldTurn) -> None:
         self._write_target(turn.job_id, turn.next_idx, TargetStatus.PENDING, 0)
@@ -174,7 +176,7 @@ class Plan:
             self.gone.append(turn.job_id)
             self._settle(turn, JobStatus.FAILED, storable(outcome).error or "")
         else:
-            ready_at, busy_since = 0, turn.busy_since
+            ready_at, busy_since = AT_ONCE, turn.busy_since
             if outcome.kind == "later":
                 ready_at = self.ask.now_ms
                 if outcome.ready_at is not None:

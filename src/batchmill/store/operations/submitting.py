@@ -13,6 +13,7 @@ from batchmill.store.operations.holding import see_runner
 from batchmill.store.operations.targets import insert_targets
 from batchmill.store.statements import jobs, turns
 from batchmill.store.transactions import Tx
+from batchmill.validation import AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def _store(tx: Tx, new: Submission) -> None:
         job_id=new.job.id,
         turn=add_to_total(tx, turns=1).first_turn,
         next_idx=0,
-        ready_at=0,
+        ready_at=AT_ONCE,
         queue=new.queue,
         home=new.home,
     )

@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from batchmill.store.capabilities import Capabilities
 from batchmill.store.statements.common import JOB, RUNNER, TARGET, TURN, among, number, word
+from batchmill.validation import AT_ONCE
 
 
 def insert_turn(_: Capabilities) -> Executable:
@@ -157,7 +158,7 @@ def move_turn(_: Capabilities) -> Executable:
             turn=number("turn"),
             next_idx=number("next_idx"),
             targets_failed=number("targets_failed"),
-            ready_at=0,
+            ready_at=AT_ONCE,
             busy_since=null(),
         )
     )
@@ -182,7 +183,7 @@ def release_turn(_: Capabilities) -> Executable:
             turn=number("turn"),
             next_idx=number("next_idx"),
             targets_failed=number("targets_failed"),
-            ready_at=0,
+            ready_at=AT_ONCE,
             busy_since=busy_since,
             holder=null(),
             token=null(),

@@ -219,6 +219,15 @@ class Claims(SubmittedContract):
         assert len(tokens) == 15
         assert all(len(token) >= 16 for token in tokens)
 
+    @pytest.mark.parametrize("now", [0, -0.5, -5, -(10**12)])
+    def test_a_clock_before_1970_is_a_clock(self, steps: Steps, now: float) -> None:
+        """What needn't wait is claimed by any clock: new, after a store, put back or lost."""
+        steps.submit("a", 2, now=now)
+        claim = steps.retry(put_back(steps.claim(now=now)), now=now)
+        claim = steps.exchange(done(claim), want=1, now=now).claims[0]
+        assert (claim.idx, steps.release(now=now + 60).put_back) == (1, 1)
+        assert steps.claim(now=now).idx == 1
+
     def test_attempts_are_counted(self, steps: Steps) -> None:
         """attempt is 1 plus the earlier starts of that target; the next target begins at 1."""
         steps.submit("a", 2)
