@@ -6,8 +6,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.support.tables import summarise
 
 LEAVE_WITHIN = 5.0
 """Seconds that a thread may take to end after its test."""
@@ -28,3 +31,11 @@ def _no_thread_left() -> Iterator[None]:
         thread.join(max(0.0, deadline - time.monotonic()))
     left = [thread.name for thread in set(threading.enumerate()) - before if thread.is_alive()]
     assert not left, f"threads left alive: {left}"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the tables of every folder's tests.
+
+    From here: of a run on several cores the process that prints knows no folder's own conftest.
+    """
+    summarise(terminalreporter)

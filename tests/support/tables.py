@@ -1,7 +1,8 @@
 """Tables that tests print at the end of a run, also when it is quiet and its output captured.
 
-A folder's conftest hands ``pytest_terminal_summary`` on to :func:`summarise`. Under pytest-xdist
-the lines come from the workers with the reports of their tests.
+The conftest of all tests hands ``pytest_terminal_summary`` on to :func:`summarise`; a folder that
+prints imports the fixture ``tables``. Under pytest-xdist the lines come from the workers with the
+reports of their tests.
 """
 
 from __future__ import annotations
