@@ -1,0 +1,41 @@
+"""One machine drives MemoryStore and the SQL store together: they agree, and the rows are true."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.model.job_rules import ExpiryRules, JobRules, ReadRules
+from tests.model.rows import Bench
+from tests.model.runner_rules import RoundRules
+from tests.support.database import Database
+
+SHORT = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    print_blob=True,
+)
+LONG = settings(SHORT, max_examples=600, stateful_step_count=60)
+
+
+class StoreMachine(JobRules, ExpiryRules, ReadRules, RoundRules):
+    """The whole surface."""
+
+
+@pytest.mark.timeout(300)
+def test_stores_agree_and_keep_every_promise(database: Database) -> None:
+    """Whatever is asked, both stores answer alike, and the rows keep every invariant."""
+    bench = Bench(database)
+    run_state_machine_as_test(lambda: StoreMachine(bench), settings=SHORT)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_stores_agree_for_long(database: Database) -> None:
+    """The same with many more and longer examples."""
+    bench = Bench(database)
+    run_state_machine_as_test(lambda: StoreMachine(bench), settings=LONG)
