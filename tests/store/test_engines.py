@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import sqlite3
+import sys
 import threading
+from contextlib import closing
+from functools import partial
 
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool, QueuePool, SingletonThreadPool, StaticPool
 
-from batchmill.errors import InvalidInput
+from batchmill.errors import InvalidInput, StoreError
 from batchmill.store import BatchRepository, create_store_engine, migrate
 from tests.store.support import HOUR, done, exchange, finish, job, submit
 
@@ -29,6 +32,19 @@ def test_each_connection_is_set_up(sqlite_url: str, durability: str, level: int)
     assert _pragma(engine, "synchronous") == level
     assert _pragma(engine, "foreign_keys") == 1
     assert _pragma(engine, "busy_timeout") == 30_000
+    engine.dispose()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sqlite3 has no autocommit argument")
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_each_connection_is_set_up_in_either_mode(sqlite_url: str, autocommit: bool) -> None:
+    """The settings hold on a connection that never, or always, is in a transaction."""
+    engine = create_store_engine(sqlite_url, connect_args={"autocommit": autocommit})
+    assert _pragma(engine, "journal_mode") == "wal"
+    assert _pragma(engine, "synchronous") == 2
+    assert _pragma(engine, "foreign_keys") == 1
+    with engine.connect() as connection:
+        assert connection.connection.driver_connection.autocommit is autocommit
     engine.dispose()
 
 
@@ -104,11 +120,14 @@ def test_pools_that_break_a_database_in_memory_are_refused(pool: type) -> None:
     with pytest.raises(InvalidInput, match=f"engine: {pool.__name__}"):
         BatchRepository(engine)
     engine.dispose()
+    with pytest.raises(InvalidInput, match=f"engine: {pool.__name__}"):
+        create_store_engine("sqlite://", poolclass=pool)
 
 
-def test_a_queue_of_several_connections_to_memory_is_refused() -> None:
-    """Five connections to a database in memory would be five databases."""
-    engine = create_engine("sqlite://", poolclass=QueuePool)
+@pytest.mark.parametrize(("size", "overflow"), [(5, 10), (1, 1), (2, -1), (0, 1)])
+def test_a_queue_of_several_connections_to_memory_is_refused(size: int, overflow: int) -> None:
+    """Several connections to a database in memory would be several databases."""
+    engine = create_engine("sqlite://", poolclass=QueuePool, pool_size=size, max_overflow=overflow)
     with pytest.raises(InvalidInput, match="engine: QueuePool on a database in memory"):
         BatchRepository(engine)
 
@@ -148,12 +167,35 @@ def _with_begin_event(url: str) -> Engine:
     return engine
 
 
-HOSTS = {
+def _with_skipped_rollback(url: str) -> Engine:
+    """AUTOCOMMIT, and SQLAlchemy told to leave rollbacks out in it (from 2.0.43 on)."""
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    engine.dialect.skip_autocommit_rollback = True
+    return engine
+
+
+JOINABLE = {
     "plain": create_engine,
-    "null_pool": lambda url: create_engine(url, poolclass=NullPool),
+    "null_pool": partial(create_engine, poolclass=NullPool),
     "begin_event": _with_begin_event,
-    "autocommit": lambda url: create_engine(url, isolation_level="AUTOCOMMIT"),
+    "immediate": partial(create_engine, connect_args={"isolation_level": "IMMEDIATE"}),
 }
+AUTOCOMMIT = {
+    "autocommit": partial(create_engine, isolation_level="AUTOCOMMIT"),
+    "skipped_rollback": _with_skipped_rollback,
+    "driver_level": partial(create_engine, connect_args={"isolation_level": None}),
+}
+if sys.version_info >= (3, 12):
+    JOINABLE["never_autocommit"] = partial(create_engine, connect_args={"autocommit": False})
+    AUTOCOMMIT["driver_autocommit"] = partial(create_engine, connect_args={"autocommit": True})
+HOSTS = JOINABLE | AUTOCOMMIT
+
+
+def _writable(url: str) -> bool:
+    """Nobody has left a transaction open on the file."""
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=0)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+    return True
 
 
 @pytest.mark.parametrize("kind", HOSTS)
@@ -164,10 +206,51 @@ def test_an_engine_of_the_applications_works(sqlite_url: str, kind: str) -> None
     store = BatchRepository(engine)
     finish(store, "a", '{"content":"é"}')
     submit(store, "b")
+    assert _writable(sqlite_url)
+    assert store.stats().jobs == {"done": 1, "queued": 1}
+    assert _writable(sqlite_url)
     assert store.nbytes() == len('{"content":"é"}'.encode())
     assert store.evict_oldest(max_bytes=0) == 1
     assert store.sweep(now=100 + 3600, ttl=HOUR) == 1
     assert store.list_jobs() == []
+    engine.dispose()
+    gc.collect()
+
+
+@pytest.mark.parametrize("kind", JOINABLE)
+def test_a_connection_of_the_applications_can_be_joined(sqlite_url: str, kind: str) -> None:
+    """Upgrade and repository work in its transaction, and stand or fall with it."""
+    engine = HOSTS[kind](sqlite_url)
+    for end in ("rollback", "commit"):
+        with engine.connect() as connection:
+            migrate.upgrade(connection)
+            getattr(connection, end)()
+    store = BatchRepository(engine)
+    for name, end in (("a", "rollback"), ("b", "commit")):
+        with engine.connect() as connection:
+            bound = store.bound_to(connection)
+            submit(bound, name)
+            assert bound.stats().jobs == {"queued": 1}
+            getattr(connection, end)()
+    assert [kept.id for kept in store.list_jobs()] == ["b"]
+    engine.dispose()
+    gc.collect()
+
+
+@pytest.mark.parametrize("kind", AUTOCOMMIT)
+def test_a_connection_in_autocommit_can_not_be_joined(sqlite_url: str, kind: str) -> None:
+    """Nothing would commit or roll back what was written there: it is refused and not lost."""
+    engine = HOSTS[kind](sqlite_url)
+    with engine.connect() as connection:
+        with pytest.raises(InvalidInput, match="connection: is in autocommit"):
+            migrate.upgrade(connection)
+        connection.rollback()
+        migrate.upgrade(engine)
+        bound = BatchRepository(engine).bound_to(connection)
+        with pytest.raises(InvalidInput, match="connection: is in autocommit"):
+            submit(bound, "a")
+        assert bound.get_job("a") is None
+    assert _writable(sqlite_url)
     engine.dispose()
     gc.collect()
 
@@ -185,8 +268,9 @@ def test_a_failed_call_on_it_leaves_nothing(sqlite_url: str, kind: str) -> None:
                 "BEGIN SELECT RAISE(ABORT, 'no turn'); END"
             )
         )
-    with pytest.raises(Exception, match="constraint"):
+    with pytest.raises(StoreError, match="constraint"):
         submit(store, "a", 3)
+    assert _writable(sqlite_url)
     assert store.get_job("a") is None
     engine.dispose()
     gc.collect()

@@ -84,7 +84,7 @@ def check_engine(engine: Engine) -> None:
         )
     if engine.url.get_backend_name() != "sqlite" or not in_memory(engine.url):
         return
-    if not isinstance(pool, QueuePool) or pool.size() + _overflow(pool) != 1:
+    if not isinstance(pool, QueuePool) or (pool.size(), _overflow(pool)) != (1, 0):
         raise InvalidInput(
             f"engine: {type(pool).__name__} on a database in memory gives each connection a "
             "database of its own; use create_store_engine, or a QueuePool of size 1"
@@ -92,15 +92,18 @@ def check_engine(engine: Engine) -> None:
 
 
 def _overflow(pool: QueuePool) -> int:
-    """How many connections a pool opens beyond its size: SQLAlchemy has no public name for it."""
+    """How many connections a pool opens beyond its size, -1 for any number.
+
+    SQLAlchemy has no public name for it.
+    """
     return int(getattr(pool, "_max_overflow", 1))
 
 
 def _sqlite_engine(address: URL, durability: str, engine_kwargs: dict[str, Any]) -> Engine:
     options = dict(engine_kwargs)
-    if in_memory(address):
-        options = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0} | options
-        options.setdefault("pool_timeout", BUSY_TIMEOUT)
+    if in_memory(address) and options.setdefault("poolclass", QueuePool) is QueuePool:
+        one = {"pool_size": 1, "max_overflow": 0, "pool_timeout": BUSY_TIMEOUT}
+        options = one | options
     connect_args = {"timeout": BUSY_TIMEOUT} | dict(options.pop("connect_args", {}))
     if in_memory(address):
         connect_args.setdefault("check_same_thread", False)
@@ -116,7 +119,14 @@ def _sqlite_engine(address: URL, durability: str, engine_kwargs: dict[str, Any])
 
 
 def _prepare_connection(connection: Any, level: str, patience: float) -> None:
-    """Set up one SQLite connection, whatever its own mode of transactions is."""
+    """Set up one SQLite connection, whatever its own mode of transactions is.
+
+    With ``autocommit=False`` (Python 3.12) it always is in a transaction, where none of these
+    settings takes effect.
+    """
+    always_in_one = getattr(connection, "autocommit", None) is False
+    if always_in_one:
+        connection.autocommit = True
     cursor = connection.cursor()
     try:
         _switch_to_wal(cursor, time.monotonic() + patience)
@@ -124,6 +134,8 @@ def _prepare_connection(connection: Any, level: str, patience: float) -> None:
         cursor.execute("PRAGMA foreign_keys = ON")
     finally:
         cursor.close()
+        if always_in_one:
+            connection.autocommit = False
 
 
 def _switch_to_wal(cursor: Any, deadline: float) -> None:

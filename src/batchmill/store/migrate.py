@@ -38,6 +38,7 @@ from batchmill.errors import (
     SchemaBehind,
     StoreBusy,
 )
+from batchmill.store.boundaries import begin_immediate, join, transaction
 from batchmill.store.capabilities import capabilities_of
 from batchmill.store.engine import in_memory, parse_url
 from batchmill.store.failures import translated
@@ -169,8 +170,9 @@ def environment_options(dialect_name: str) -> dict[str, Any]:
 @contextmanager
 def locked(engine: Engine) -> Iterator[Connection]:
     """A transaction that no other migration of this database runs beside; commits at its end."""
-    with engine.connect() as connection, connection.begin():
-        _take_lock(connection)
+    can = capabilities_of(engine.dialect)
+    with engine.connect() as connection, transaction(connection, can):
+        begin_immediate(connection, can)
         yield connection
 
 
@@ -204,8 +206,10 @@ def _with_lock(engine_or_connection: Bind, work: Callable[[Connection], None]) -
     if isinstance(engine_or_connection, Engine):
         _persistently(lambda: _work_alone(engine_or_connection, work))
         return
+    can = capabilities_of(engine_or_connection.dialect)
     with translated():
-        _take_lock(engine_or_connection)
+        join(engine_or_connection, can)
+        begin_immediate(engine_or_connection, can)
         work(engine_or_connection)
 
 
@@ -224,17 +228,6 @@ def _persistently(attempt: Callable[[], _T]) -> _T:
             if time.monotonic() >= deadline:
                 raise
         time.sleep(random.uniform(0.01, 0.1))
-
-
-def _take_lock(connection: Connection) -> None:
-    """On SQLite, begin the transaction as one that writes.
-
-    A plain pysqlite connection begins none for DDL, so that two upgrades would interleave
-    (cases.md 18). One that was begun already is left as the application began it.
-    """
-    driver: Any = connection.connection.driver_connection
-    if capabilities_of(connection.dialect).begins_immediate and not driver.in_transaction:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _upgrade_on(connection: Connection) -> None:

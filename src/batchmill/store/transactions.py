@@ -16,8 +16,16 @@ from sqlalchemy import Connection, CursorResult, Engine, Executable
 from sqlalchemy.orm import Session
 
 from batchmill.errors import StoreBusy
+from batchmill.store.boundaries import (
+    join,
+    savepoint,
+    take_snapshot,
+    take_write_lock,
+    transaction,
+)
 from batchmill.store.capabilities import Capabilities, capabilities_of
 from batchmill.store.failures import translated
+from batchmill.store.models import BatchJobRow
 
 _T = TypeVar("_T")
 Row = tuple[Any, ...]
@@ -27,8 +35,6 @@ Build = Callable[..., Executable]
 
 PATIENCE: Final = 10.0
 """Seconds after which a busy database is reported and not tried again."""
-
-_TAKE_WRITE_LOCK: Final = "UPDATE batch_total SET turns = turns WHERE shard = -1"
 
 
 class Compiler:
@@ -157,18 +163,19 @@ class OwnTransactions:
         return _persistently(lambda: self._write_once(operation))
 
     def _read_once(self, operation: Callable[[Tx], _T], snapshot: bool) -> _T:  # noqa: FBT001
+        can = self._compiler.can
         with translated(), self._engine.connect() as connection:
-            if snapshot:
-                take_snapshot(connection, self._compiler.can)
-            return operation(Tx(connection, self._compiler))
+            if not snapshot:
+                return operation(Tx(connection, self._compiler))
+            with transaction(connection, can):
+                take_snapshot(connection, can)
+                return operation(Tx(connection, self._compiler))
 
     def _write_once(self, operation: Callable[[Tx], _T]) -> _T:
-        with translated(), self._engine.connect() as connection:
-            connection.begin()
-            take_write_lock(connection, self._compiler.can)
-            answer = operation(Tx(connection, self._compiler))
-            _commit(connection)
-            return answer
+        can = self._compiler.can
+        with translated(), self._engine.connect() as connection, transaction(connection, can):
+            take_write_lock(connection, can)
+            return operation(Tx(connection, self._compiler))
 
 
 class BoundTransactions:
@@ -189,56 +196,17 @@ class BoundTransactions:
     def write(self, operation: Callable[[Tx], _T]) -> _T:
         """See :class:`Transactions`."""
         with translated():
-            connection = self._connection()
-            if not connection.in_transaction():
-                connection.begin()
-            take_write_lock(connection, self._compiler.can)
-            with connection.begin_nested():
+            connection, can = self._connection(), self._compiler.can
+            join(connection, can)
+            take_write_lock(connection, can)
+            with savepoint(connection, can):
                 return operation(Tx(connection, self._compiler))
 
     def _connection(self) -> Connection:
         within = self._within
-        return within.connection() if isinstance(within, Session) else within
-
-
-def take_snapshot(connection: Connection, can: Capabilities) -> None:
-    """Let every statement from here on see one state of the database.
-
-    A plain pysqlite connection opens no transaction for a SELECT, so each would see its own.
-    """
-    driver: Any = connection.connection.driver_connection
-    if can.begins_immediate and not driver.in_transaction:
-        connection.exec_driver_sql("BEGIN")
-
-
-def _commit(connection: Connection) -> None:
-    """Commit, or leave nothing open.
-
-    A SQLite database that is busy at COMMIT (in rollback-journal mode, when somebody reads) keeps
-    the transaction, and SQLAlchemy closes such a connection without a ROLLBACK: the next try, or
-    whoever got it from the pool, would go on in it.
-    """
-    try:
-        connection.commit()
-    except BaseException:
-        connection.rollback()  # only SQLAlchemy's own part, so that the pool resets the connection
-        if not connection.invalidated:
-            connection.connection.rollback()
-        raise
-
-
-def take_write_lock(connection: Connection, can: Capabilities) -> None:
-    """Make sure that the transaction may write before anything is read in it.
-
-    A SQLite transaction that begins with a read and then writes fails at once, whatever the busy
-    timeout, when another writer came between (cases.md 1). A plain pysqlite connection opens none
-    for a SELECT or for ``WITH … UPDATE``, so it is begun here; where one is open already, by the
-    application or by its event, a write that touches no row takes the lock.
-    """
-    if not can.begins_immediate:
-        return
-    driver: Any = connection.connection.driver_connection
-    connection.exec_driver_sql(_TAKE_WRITE_LOCK if driver.in_transaction else "BEGIN IMMEDIATE")
+        if isinstance(within, Connection):
+            return within
+        return within.connection(bind_arguments={"mapper": BatchJobRow.__mapper__})
 
 
 def _persistently(attempt: Callable[[], _T]) -> _T:

@@ -1,0 +1,135 @@
+"""Where a transaction begins and ends on a connection, whatever mode the connection is in.
+
+SQLAlchemy leaves it to the driver: sqlite3 begins none for a SELECT or for DDL, and in its own
+autocommit its commit and rollback do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from batchmill.errors import InvalidInput
+from batchmill.store.capabilities import Capabilities
+
+_TAKE_WRITE_LOCK: Final = "UPDATE batch_total SET turns = turns WHERE shard = -1"
+
+
+@contextmanager
+def transaction(connection: Connection, can: Capabilities) -> Iterator[None]:
+    """A transaction of our own around the block: committed at its end, or nothing is left open.
+
+    A SQLite database that is busy at COMMIT (in rollback-journal mode, when somebody reads) keeps
+    the transaction, and SQLAlchemy closes such a connection without a ROLLBACK: the next try, or
+    whoever got it from the pool, would go on in it.
+    """
+    connection.begin()
+    try:
+        yield
+        connection.commit()
+        _end_in_driver(connection, can, "COMMIT")
+    except BaseException:
+        connection.rollback()  # only SQLAlchemy's own part, so that the pool resets the connection
+        if not connection.invalidated:
+            connection.connection.rollback()
+            _end_in_driver(connection, can, "ROLLBACK")
+        raise
+
+
+@contextmanager
+def savepoint(connection: Connection, can: Capabilities) -> Iterator[None]:
+    """All of the block or nothing, in a transaction that goes on.
+
+    Out of room, SQLite may roll back the whole transaction by itself, savepoints and all. Then it
+    is over for SQLAlchemy too, so that nothing that follows in it is committed without its
+    beginning, and the error is what the database said first.
+    """
+    nested = connection.begin_nested()
+    try:
+        yield
+        nested.commit()
+    except BaseException:
+        root = connection.get_transaction()
+        if root is not None and _is_lost(connection, can):
+            root.rollback()
+        else:
+            nested.rollback()
+        raise
+
+
+def join(connection: Connection, can: Capabilities) -> None:
+    """Be in a transaction of the application's, begun here if it has begun none yet.
+
+    Raises ``InvalidInput`` for a connection whose statements commit by themselves: what was begun
+    on it would be lost, or stay open, when the application, which sees no reason to commit, closes
+    it.
+    """
+    if not connection.in_transaction():
+        connection.begin()
+    if not can.begins_immediate:
+        return
+    driver = _driver(connection)
+    commits_itself = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
+    if commits_itself and not driver.in_transaction:
+        raise InvalidInput(
+            "connection: is in autocommit, so that there is no transaction to join; "
+            "use one that is not, or leave the transaction to batchmill"
+        )
+
+
+def take_snapshot(connection: Connection, can: Capabilities) -> None:
+    """Let every statement from here on see one state of the database.
+
+    A plain pysqlite connection opens no transaction for a SELECT, so each would see its own.
+    """
+    if can.begins_immediate and not _driver(connection).in_transaction:
+        connection.exec_driver_sql("BEGIN")
+
+
+def begin_immediate(connection: Connection, can: Capabilities) -> bool:
+    """Begin a transaction as one that writes; False where one was begun already.
+
+    A plain pysqlite connection begins none for a SELECT, for ``WITH … UPDATE`` or for DDL, so
+    that two upgrades would interleave (cases.md 18).
+    """
+    if not can.begins_immediate or _driver(connection).in_transaction:
+        return False
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    return True
+
+
+def take_write_lock(connection: Connection, can: Capabilities) -> None:
+    """Make sure that the transaction may write before anything is read in it.
+
+    A SQLite transaction that begins with a read and then writes fails at once, whatever the busy
+    timeout, when another writer came between (cases.md 1). Where one is open already, begun by
+    the application or by its event, a write that touches no row takes the lock.
+    """
+    if can.begins_immediate and not begin_immediate(connection, can):
+        connection.exec_driver_sql(_TAKE_WRITE_LOCK)
+
+
+def _end_in_driver(connection: Connection, can: Capabilities, how: str) -> None:
+    """End what the driver left open, in its own autocommit or where SQLAlchemy skips a rollback.
+
+    With ``autocommit=False`` there always is a transaction: the next one.
+    """
+    if not can.begins_immediate:
+        return
+    driver = _driver(connection)
+    if driver.in_transaction and getattr(driver, "autocommit", None) is not False:
+        driver.execute(how)
+
+
+def _is_lost(connection: Connection, can: Capabilities) -> bool:
+    """True when the database has ended the transaction that was begun on the connection."""
+    if connection.invalidated or not can.begins_immediate:
+        return connection.invalidated
+    return not _driver(connection).in_transaction
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.driver_connection
