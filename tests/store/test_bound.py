@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import IntegrityError, InvalidRequestError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
-from batchmill.errors import InvalidInput, InvalidTransition, StoreBusy, TargetExists
-from batchmill.store import BatchRepository
+from batchmill.errors import (
+    InvalidInput,
+    InvalidTransition,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    TargetExists,
+)
+from batchmill.store import BatchJobRow, BatchRepository
 from batchmill.store.engine import create_store_engine
 from tests.store.support import HOUR, WIDE, job, submit, targets
 
@@ -131,3 +139,59 @@ def test_caps_count_what_the_transaction_has_not_committed_yet(store: BatchRepos
         bound = store.bound_to(connection)
         assert submit(bound, "a", limits=one).job_id == "a"
         assert submit(bound, "b", limits=one).rejected.__name__ == "CallerBusy"
+
+
+def test_a_session_of_several_databases_uses_ours(store: BatchRepository) -> None:
+    """A Session that is bound table by table gives the connection that our tables are bound to."""
+    other = create_engine("sqlite://")
+    with Session(binds={BatchJobRow: store.engine, object: other}) as session:
+        submit(store.bound_to(session), "a")
+        session.commit()
+    assert store.get_job("a") is not None
+    other.dispose()
+
+
+@pytest.mark.parametrize("kind", ["connection", "session"])
+def test_a_full_database_ends_the_applications_transaction(
+    store: BatchRepository, raw, kind: str
+) -> None:
+    """When SQLite gave all of it up, StoreFull says why, and none of it can be committed any more.
+
+    Not even what follows in it: its beginning would be missing.
+    """
+    _orders(store.engine)
+    full = create_store_engine(store.engine.url, pool_size=1, max_overflow=0)
+    with full.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    tight = BatchRepository(full)
+    application = full.begin() if kind == "connection" else Session(full)
+    with application as within:
+        within.execute(text("INSERT INTO orders VALUES ('before')"))
+        with pytest.raises(StoreFull, match="no room left"):
+            tight.bound_to(within).create_job(job("big", error="x" * 500_000))
+        with pytest.raises(InvalidRequestError):
+            within.execute(text("INSERT INTO orders VALUES ('after')"))
+            within.commit()
+    full.dispose()
+    assert raw("SELECT count(*) FROM orders") == [(0,)]
+
+
+def test_a_session_that_failed_before_says_so_and_quotes_nothing(store: BatchRepository) -> None:
+    """The application's own failed statement, which SQLAlchemy quotes, is in no error of ours."""
+    with Session(store.engine) as session:
+        session.add(BatchJobRow(id="a", caller="s3cret-caller"))
+        with pytest.raises(IntegrityError):
+            session.flush()
+        with pytest.raises(StoreError, match="must be rolled back first") as caught:
+            submit(store.bound_to(session), "b")
+    shown = caught.value.__cause__, caught.value.__context__
+    assert "s3cret-caller" not in "".join(map(str, shown))
+
+
+def test_a_closed_connection_says_so(store: BatchRepository) -> None:
+    """A connection that the application has given back can't be used, and the error says that."""
+    with store.engine.connect() as connection:
+        pass
+    with pytest.raises(StoreError, match="can't be used as it is: it is closed"):
+        submit(store.bound_to(connection), "a")

@@ -28,6 +28,10 @@ _NO_TABLES: Final = (
 )
 _TOO_BIG: Final = "a value is larger than the database takes"
 _BROKEN_RULE: Final = "the database refused a row that breaks one of its constraints"
+_UNUSABLE: Final = (
+    "the connection or session can't be used as it is: it is closed, bound to no database, or "
+    "its transaction has failed and must be rolled back first"
+)
 _OTHER: Final = "the database reported an error"
 
 # By the primary result code, the low byte of SQLite's extended one (sqlite.org/rescode.html).
@@ -49,7 +53,12 @@ def translate(error: BaseException) -> StoreError:
     """The error of our tree for what SQLAlchemy or the driver raised; see ``driver_error``."""
     if isinstance(error, exc.TimeoutError):
         return StoreBusy("no database connection became free in time; enlarge the pool")
-    driver = driver_error(error)
+    if isinstance(error, exc.InvalidRequestError):
+        return StoreError(_UNUSABLE)
+    return _of_driver(driver_error(error))
+
+
+def _of_driver(driver: BaseException) -> StoreError:
     code = getattr(driver, "sqlite_errorcode", None)
     if isinstance(code, int) and code & 0xFF in _BY_CODE:
         kind, text = _BY_CODE[code & 0xFF]
@@ -104,4 +113,6 @@ def translated() -> Iterator[None]:
     if caught is not None:
         if isinstance(caught, exc.StatementError):
             caught.statement = caught.params = None
+        if isinstance(caught, exc.PendingRollbackError):
+            caught.args = (_UNUSABLE,)  # it quotes the application's statement that failed before
         raise translate(caught) from driver_error(caught)

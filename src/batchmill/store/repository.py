@@ -69,6 +69,9 @@ class BatchRepository(QueueRepository):
         takes the file's write lock, and it lasts, as the caps of a submit do, until the
         application commits; begin with a write, or with the repository, rather than with a read
         that another writer may outdate (``StoreBusy``). Nothing in it opens a second connection.
+        Where the database has no room left (``StoreFull``), all of the transaction may be gone:
+        then nothing more can be done in it. A write raises ``InvalidInput`` for a connection in
+        autocommit, which has no transaction to work in.
         """
         session = within() if isinstance(within, scoped_session) else within
         if not isinstance(session, Connection | Session):
