@@ -10,7 +10,7 @@ import pytest
 from batchmill.errors import InternalError, RetryLater, TargetError
 from batchmill.runner import Hooks, Result
 from batchmill.testing import MemoryStore
-from tests.runner.helpers import ANNA, BERT, PATIENCE
+from tests.runner.helpers import ANNA, BERT, PATIENCE, until
 
 
 class Told:
@@ -179,6 +179,47 @@ def test_hooks_stay_in_order_with_many_workers(make, told):
         ends += event == ("job", "done")
         assert 4 * ends <= targets
     assert ends == 10
+
+
+def test_hooks_stay_in_order_although_a_leader_is_slow(make, told, fetches):
+    """Who stored first is told of first, whichever worker comes to it first."""
+    fetches.answers.update({url: TargetError(url) for url in ("a0", "a1", "b0", "b1", "c0")})
+    fetches.hold("b0", "b1", "c0")
+    runner = make(hooks=told.hooks("target", "job"), workers=2, start=False)
+    jobs = [runner.submit(ANNA, urls).job_id for urls in (["a0", "a1"], ["b0", "b1"], ["c0"])]
+    tell, calls = runner._parts.after.tell, []
+
+    def second_is_slow():
+        calls.append(1)
+        if len(calls) == 2:  # a0 is stored, but not told of
+            fetches.release("b0")
+            until(lambda: runner.progress(jobs[0]).status == "failed")
+        tell()
+
+    runner._parts.after.tell = second_is_slow
+    runner.start()
+    runner.wait(jobs[0], PATIENCE)
+    fetches.release()
+    runner.drain(PATIENCE)
+    runner.close()
+    events = [str(event[1]) for event in told.events]
+    assert events[3:7] == ["a0", "b0", "a1", "failed"]
+
+
+def test_a_job_is_told_created_before_all_that_happens_to_it(make, told):
+    """Also when a worker has ended it before its submit returns."""
+
+    class Store(MemoryStore):
+        def submit_job(self, job, targets, **named):
+            admission = super().submit_job(job, targets, **named)
+            until(lambda: self.get_job(job.id).status.terminal)
+            return admission
+
+    runner = make(on=Store(), hooks=told.hooks("job", "target"))
+    runner.submit(ANNA, ["u"])
+    runner.close()
+    assert [event[0] for event in told.events] == ["job", "target", "job"]
+    assert told.of("job") == ["created", "done"]
 
 
 def test_what_a_lost_runner_left_is_told_by_who_released_it(make, told, fetches, store, clock):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
+import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,19 +34,22 @@ class AfterCommit:
         self._kept = kept
         self._logger = logger
         self._unseen: dict[str, float] = {}
+        self._made: deque[tuple[Exchange, Sequence[Landed]]] = deque()
+        self._telling = threading.Lock()
+        self._creating = threading.Lock()
 
-    def submitted(self, *, reused: bool) -> None:
-        """A submit was answered with a job."""
-        self._observer.submitted(reused=reused)
-        if not reused:
-            self._observer.depth()
+    def reused(self) -> None:
+        """A submit was answered with an earlier job."""
+        self._observer.submitted(reused=True)
         self._observer.drain()
 
-    def submitted_within(self, job_id: str, *, until: float) -> None:
-        """A job was put into the application's own transaction, which may yet roll back.
+    def submitting(self, job_id: str, *, until: float = math.inf) -> None:
+        """A job is being stored; it is told of when it is first seen to be.
 
-        It is told of when it is first seen committed: claimed or ended here, or found by the
-        housekeeping. At ``until`` (unix seconds) it counts as rolled back.
+        That is when its submit returns, unless a worker is faster: so nothing of a job is told
+        before it was created. In a transaction of the application's own, which may yet roll
+        back, it is when it is claimed or ended here, or found by the housekeeping; at ``until``
+        (unix seconds) it counts as rolled back.
         """
         self._unseen[job_id] = until
 
@@ -53,12 +59,18 @@ class AfterCommit:
 
     def seen(self, job_id: str) -> None:
         """A job has been seen in the store."""
-        if self._unseen.pop(job_id, None) is not None:
-            self._kept.stored(job_id)
-            self.submitted(reused=False)
+        self._created(job_id)
+        self._observer.drain()
 
-    def rolled_back(self, job_id: str) -> None:
-        """A job will not be seen any more."""
+    def _created(self, job_id: str) -> None:
+        with self._creating:  # whoever comes second may go on once it is told
+            if self._unseen.pop(job_id, None) is not None:
+                self._kept.stored(job_id)
+                self._observer.submitted(reused=False)
+                self._observer.depth()
+
+    def not_stored(self, job_id: str) -> None:
+        """A job was refused or rolled back, and will not be seen any more."""
         self._unseen.pop(job_id, None)
         self._kept.forget(job_id)
 
@@ -70,17 +82,33 @@ class AfterCommit:
             self._observer.drain()
 
     def exchanged(self, exchange: Exchange, landed: Sequence[Landed]) -> None:
-        """An exchange was made: target, job, job_seconds, depth, outcome by outcome."""
-        try:
-            self._tell(exchange, landed)
-        except Exception as error:  # noqa: BLE001 - a clock or a logger of the application's
-            self._logger.warning("telling of an exchange raised: %s", frames(error))
+        """An exchange was made. Called in the order of exchanges; ``tell`` does the rest."""
+        self._made.append((exchange, landed))
+
+    def tell(self) -> None:
+        """Tell of the exchanges: target, job, job_seconds, depth, outcome by outcome.
+
+        One thread at a time tells, in the order of exchanges, whichever leader is faster; the
+        others leave theirs to it.
+        """
+        while self._made and self._telling.acquire(blocking=False):
+            try:
+                while self._made:
+                    self._tell_of(*self._made.popleft())
+            finally:
+                self._telling.release()
         self._observer.drain()
 
-    def _tell(self, exchange: Exchange, landed: Sequence[Landed]) -> None:
+    def _tell_of(self, exchange: Exchange, landed: Sequence[Landed]) -> None:
+        try:
+            self._queue(exchange, landed)
+        except Exception as error:  # noqa: BLE001 - a clock or a logger of the application's
+            self._logger.warning("telling of an exchange raised: %s", frames(error))
+
+    def _queue(self, exchange: Exchange, landed: Sequence[Landed]) -> None:
         if self._unseen:
             for claim in exchange.claims:
-                self.seen(claim.job_id)
+                self._created(claim.job_id)
         stored, ended = set(exchange.stored), {each.job_id: each for each in exchange.settled}
         for each in landed:
             if each.outcome.token in stored:
@@ -127,7 +155,7 @@ class AfterCommit:
         self._observer.drain()
 
     def _ended(self, settled: Settled) -> None:
-        self.seen(settled.job_id)
+        self._created(settled.job_id)
         self._logger.info("job %s ended: %s", settled.job_id, settled.status)
         self._kept.forget(settled.job_id)
         self._observer.settled(settled)

@@ -166,7 +166,7 @@ class Housekeeper:
             if self._store.get_job(job_id) is not None:
                 self._after.seen(job_id)
             elif until < self._now():
-                self._after.rolled_back(job_id)
+                self._after.not_stored(job_id)
 
     def _forget_gone(self) -> None:
         """Callers of jobs that were ended, swept or deleted elsewhere."""

@@ -64,32 +64,25 @@ class Submitter(Generic[C]):
         listed = listed_targets(targets)
         me = self._identity()
         job, rows = new_job(_name_of(caller), caller_class, listed, queue=me.queue, now=now)
-        if me.shared:
-            return self._admitted(me, job, rows, within=within)
-        self._kept.keep(job.id, caller)
+        if not me.shared:
+            self._kept.keep(job.id, caller)
+        self._after.submitting(job.id)
         try:
-            submission = self._admitted(me, job, rows, within=within)
+            admission = self._admitted(me, job, rows, within=within)
         except BaseException:
-            self._kept.forget(job.id)
+            self._after.not_stored(job.id)
             raise
-        if submission.job_id != job.id:
-            self._kept.forget(job.id)
-        elif within is None:
-            self._kept.stored(job.id)
-        return submission
+        return self._answer(admission, job, within=within)
 
     def _admitted(
         self, me: Identity, job: BatchJob, rows: list[BatchTarget], *, within: Any
-    ) -> Submission:
+    ) -> Admission:
         admission = self._ask(me, job, rows, within)
         if admission.rejected in {CallerBusy, Busy} and within is None and self._made_room():
             admission = self._ask(me, job, rows, within)
         if admission.rejected is not None:
             raise admission.rejected
-        if admission.job_id is None:  # a store that keeps no contract
-            raise StoreError("the store neither took the job nor said why")
-        self._tell(admission, within, job)
-        return Submission(admission.job_id, admission.reused)
+        return admission
 
     def _ask(self, me: Identity, job: BatchJob, rows: list[BatchTarget], within: Any) -> Admission:
         return self._store.submit_job(
@@ -111,12 +104,18 @@ class Submitter(Generic[C]):
             self._logger.warning("sweep: store error (%s)", type(error).__name__)
             return False
 
-    def _tell(self, admission: Admission, within: Any, job: BatchJob) -> None:
-        if within is None or admission.reused:
-            self._after.submitted(reused=admission.reused)
+    def _answer(self, admission: Admission, job: BatchJob, *, within: Any) -> Submission:
+        if admission.job_id != job.id:
+            self._after.not_stored(job.id)
+        if admission.job_id is None:  # a store that keeps no contract
+            raise StoreError("the store neither took the job nor said why")
+        if admission.reused:
+            self._after.reused()
+        elif within is None:
+            self._after.seen(job.id)
         else:
-            until = job.created_at + self._ttl.total_seconds()
-            self._after.submitted_within(job.id, until=until)
+            self._after.submitting(job.id, until=job.created_at + self._ttl.total_seconds())
+        return Submission(admission.job_id, admission.reused)
 
 
 def _name_of(caller: object) -> str:

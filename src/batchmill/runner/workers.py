@@ -171,8 +171,9 @@ class Workers:
             )
             self._prepare(claimed, exchange.cancelled)
             flight = self._hand_out(claimed)
+            self._after.exchanged(exchange, landed)
             self._end_lead()
-        self._after.exchanged(exchange, landed)
+        self._after.tell()
         return flight
 
     def _prepare(self, claimed: Sequence[Flight], cancelled: Sequence[str]) -> None:
