@@ -189,6 +189,29 @@ def test_a_passing_error_stores_nothing_of_the_set(
     assert exchange(store, [big], want=0).stored == [claim.token]
 
 
+def test_a_database_that_fills_up_stores_nothing_of_a_set_tried_one_by_one(
+    store: BatchRepository, engine: Engine
+) -> None:
+    """Where SQLite then gives up the whole transaction, no outcome counts as stored."""
+    for name in ("a", "b", "c"):
+        submit(store, name)
+    claims = exchange(store, want=3).claims
+    full = create_store_engine(engine.url, pool_size=1, max_overflow=0)
+    with full.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 5}")
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 300_000)
+    too_long, too_much = '"' + "b" * 400_000 + '"', '"' + "c" * 200_000 + '"'
+    outcomes = [done(claims[0]), done(claims[1], too_long), done(claims[2], too_much)]
+    with pytest.raises(StoreFull):
+        exchange(BatchRepository(full), outcomes, want=0)
+    full.dispose()
+    assert store.stats().targets == {"running": 3}
+    assert exchange(store, outcomes, want=0).stored == [claim.token for claim in claims]
+
+
 def test_a_missing_total_says_what_to_run(store: BatchRepository, raw) -> None:
     """A database whose kept total was deleted names the upgrade instead of failing oddly."""
     raw("DELETE FROM batch_total")

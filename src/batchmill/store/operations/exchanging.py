@@ -13,6 +13,7 @@ from typing import NamedTuple
 from batchmill.errors import StoreError
 from batchmill.record_checks import unstorable
 from batchmill.records import Claim, Exchange, Outcome
+from batchmill.store.boundaries import savepoint
 from batchmill.store.failures import DATABASE_ERRORS, PASSING, translate
 from batchmill.store.operations.common import add_to_total, listed
 from batchmill.store.operations.exchange_plan import Ask, HeldTurn, OpenTurn, Plan
@@ -89,10 +90,10 @@ def exchange_singly(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
     parts, refused = [], []
     for outcome in outcomes:
         try:
-            with tx.connection.begin_nested():
+            with savepoint(tx.connection, tx.can):
                 parts.append(exchange(tx, [outcome], alone))
         except DATABASE_ERRORS as error:
-            if isinstance(translate(error), PASSING):
+            if isinstance(translate(error), PASSING) or not tx.connection.in_transaction():
                 raise
             fit = unstorable(outcome, "the database refused it; make it smaller")
             parts.append(exchange(tx, [fit], alone))
