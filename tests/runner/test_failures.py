@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from batchmill.errors import NotMigrated, StoreBusy, StoreFull, StoreUnavailable, TargetError
-from batchmill.runner import Result
+from batchmill.runner import Hooks, Result
 from batchmill.testing import MemoryStore
 from tests.runner.helpers import ANNA, BERT, CLEO, PATIENCE, User, until
 
@@ -189,3 +189,28 @@ def test_a_runner_logs_where_it_is_told_to(make, caplog):
     assert {each.name for each in caplog.records if "runner" in each.getMessage()} == {
         "the.application"
     }
+
+
+@pytest.mark.parametrize("answer", [Result("x"), KeyError("x")], ids=["done", "internal"])
+def test_a_logger_that_raises_ends_no_thread(make, fetches, answer):
+    """A handler of the application's is no reason to stop (spec/seed-001, rule 8)."""
+
+    class Broken(logging.Handler):
+        def emit(self, record):
+            raise OSError(record.levelname)
+
+    logger = logging.Logger("broken")  # noqa: LOG001 - nobody else's
+    logger.addHandler(Broken())
+    fetches.answers.update(u=answer, v=answer)
+    runner = make(logger=logger, hooks=Hooks(job=lambda _: 1 / 0))
+    for url in "uv":
+        job = runner.submit(ANNA, [url])
+        assert runner.wait(job.job_id, PATIENCE).status.terminal
+    runner.close()
+
+
+def test_a_record_tells_where_it_was_logged(make, caplog):
+    """Not the place where a logger's faults are caught."""
+    with caplog.at_level(logging.INFO):
+        make().close()
+    assert {each.filename for each in caplog.records} == {"threads.py"}

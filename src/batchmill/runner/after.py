@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from collections import deque
@@ -13,6 +12,7 @@ from batchmill.errors import TargetError
 from batchmill.records import RUNNER_LOST, Exchange, Released, Settled
 from batchmill.runner.callers import KeptCallers
 from batchmill.runner.dispatch import Landed
+from batchmill.runner.logs import Log
 from batchmill.runner.observer import Observer, frames
 from batchmill.runner.watchers import Watchers
 
@@ -27,7 +27,7 @@ class AfterCommit:
         observer: Observer,
         watchers: Watchers,
         kept: KeptCallers[Any],
-        logger: logging.Logger,
+        logger: Log,
     ) -> None:
         self._observer = observer
         self._watchers = watchers
@@ -102,7 +102,7 @@ class AfterCommit:
     def _tell_of(self, exchange: Exchange, landed: Sequence[Landed]) -> None:
         try:
             self._queue(exchange, landed)
-        except Exception as error:  # noqa: BLE001 - a clock or a logger of the application's
+        except Exception as error:  # noqa: BLE001 - a clock of the application's
             self._logger.warning("telling of an exchange raised: %s", frames(error))
 
     def _queue(self, exchange: Exchange, landed: Sequence[Landed]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
+
+from batchmill.runner.logs import Log
 
 
 class StoreClock:
@@ -15,7 +16,7 @@ class StoreClock:
     this host's own clock.
     """
 
-    def __init__(self, read: Callable[[], float], logger: logging.Logger) -> None:
+    def __init__(self, read: Callable[[], float], logger: Log) -> None:
         self._read = read
         self._logger = logger
         self._base: float | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from batchmill.records import Exchange
 from batchmill.runner.dispatch import Ask
 from batchmill.runner.identity import Identity
+from batchmill.runner.logs import Log
 from batchmill.runner.protocol import JobStore
 
 
@@ -23,7 +23,7 @@ class Exchanges:
         max_bytes: int,
         poll_interval: float,
         now: Callable[[], float],
-        logger: logging.Logger,
+        logger: Log,
     ) -> None:
         self._store = store
         self._identity = identity

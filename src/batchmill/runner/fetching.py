@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -13,6 +12,7 @@ from batchmill.runner import rules
 from batchmill.runner.callers import CallerSource
 from batchmill.runner.config import Caller
 from batchmill.runner.dispatch import Flight
+from batchmill.runner.logs import Log
 from batchmill.runner.observer import Observer, frames
 from batchmill.runner.protocol import FetchFunc
 from batchmill.runner.rules import RetryRules, Verdict
@@ -32,7 +32,7 @@ class Fetcher(Generic[C]):
         *,
         now: Callable[[], float],
         observer: Observer,
-        logger: logging.Logger,
+        logger: Log,
     ) -> None:
         self._fetch = fetch
         self._callers = callers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 from batchmill.records import JobStatus, Settled
 from batchmill.runner.config import Hooks
+from batchmill.runner.logs import Log
 
 _FRAMES = 12
 
@@ -29,7 +29,7 @@ class Observer:
         *,
         count_live: Callable[[], int],
         now: Callable[[], float],
-        logger: logging.Logger,
+        logger: Log,
     ) -> None:
         self._hooks = hooks
         self._count_live = count_live

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
@@ -16,6 +15,7 @@ from batchmill.runner.dispatch import Dispatch
 from batchmill.runner.exchanges import Exchanges
 from batchmill.runner.fetching import Fetcher
 from batchmill.runner.identity import Identity
+from batchmill.runner.logs import Log
 from batchmill.runner.observer import Observer
 from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.rules import RetryRules
@@ -41,7 +41,7 @@ class Parts(Generic[C]):
         resolve_caller: ResolveCaller[C] | None,
         identity: Callable[[], Identity],
         clock: Callable[[], float] | None,
-        logger: logging.Logger,
+        logger: Log,
     ) -> None:
         self._store, self._config, self._logger = store, config, logger
         self._identity = identity

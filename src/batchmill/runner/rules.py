@@ -189,10 +189,21 @@ def text_of(error: BaseException) -> str:
     """The text of an exception, fit to be stored; its class where it has none (cases.md 5)."""
     kind = type(error).__name__
     try:
-        text = clean_text(str(error))
+        text = clean_text(str(_without_sql(error)))
     except Exception:  # noqa: BLE001 - a __str__ of the application's may raise anything
         return f"{kind} (its text can't be read)"
     return text or kind
+
+
+def _without_sql(error: BaseException) -> BaseException:
+    """What the driver said, where SQLAlchemy wrapped it: its text has the parameters (cases.md S9).
+
+    Known by its attributes, since nothing here imports SQLAlchemy.
+    """
+    driver: object = getattr(error, "orig", None)
+    if isinstance(driver, BaseException) and hasattr(error, "statement"):
+        return driver
+    return error
 
 
 def clean_text(value: Any) -> str:

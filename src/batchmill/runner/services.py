@@ -5,7 +5,6 @@ Each is one loop with one bounded step that a test can call directly.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,6 +14,7 @@ from batchmill.records import Released
 from batchmill.runner.after import AfterCommit
 from batchmill.runner.callers import KeptCallers
 from batchmill.runner.identity import Identity
+from batchmill.runner.logs import Log
 from batchmill.runner.pauses import backoff, jitter
 from batchmill.runner.protocol import JobStore
 from batchmill.runner.workers import Workers
@@ -29,9 +29,7 @@ LONGEST_PERIOD = 60.0
 class Loop:
     """Calls a step every ``period`` seconds in a thread of its own, whatever it raises."""
 
-    def __init__(
-        self, name: str, period: float, step: Callable[[], object], logger: logging.Logger
-    ) -> None:
+    def __init__(self, name: str, period: float, step: Callable[[], object], logger: Log) -> None:
         self._name = name
         self._period = period
         self._step = step
@@ -80,7 +78,7 @@ class Holder:
         hold_for: float,
         now: Callable[[], float],
         sample: Callable[[], None],
-        logger: logging.Logger,
+        logger: Log,
     ) -> None:
         self._store = store
         self._identity = identity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +17,7 @@ from batchmill.runner.callers import KeptCallers
 from batchmill.runner.canonical import canonical_json
 from batchmill.runner.config import Caller
 from batchmill.runner.identity import Identity
+from batchmill.runner.logs import Log
 from batchmill.runner.protocol import JobStore
 from batchmill.runner.reports import Submission
 from batchmill.runner.rules import JOB_ID_RANDOM_BYTES, idempotency_key, new_job_id
@@ -40,7 +40,7 @@ class Submitter(Generic[C]):
         limits: Limits,
         ttl: timedelta,
         sweep: Callable[[], int],
-        logger: logging.Logger,
+        logger: Log,
     ) -> None:
         self._store = store
         self._identity = identity

@@ -20,6 +20,7 @@ from batchmill.runner.arguments import check_arguments
 from batchmill.runner.config import Caller, Hooks, RunnerConfig
 from batchmill.runner.door import Door
 from batchmill.runner.identity import new_identity
+from batchmill.runner.logs import Log
 from batchmill.runner.parts import Parts
 from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.reading import JobReader
@@ -74,7 +75,7 @@ class Runner(JobReader, Generic[C]):
         self._label = check_text("runner_id", "runner" if runner_id is None else runner_id)
         self._queue = check_name("queue", queue, least=1)
         self._shared = resolve_caller is not None
-        self._logger = logging.getLogger("batchmill.runner") if logger is None else logger
+        self._logger = Log(logging.getLogger("batchmill.runner") if logger is None else logger)
         self._mint()
         self._parts = parts = Parts(
             store,
