@@ -13,6 +13,11 @@ STEP_JOBS: Final = 25
 """Jobs that one transaction deletes at the most, so that no writer waits long for it."""
 STEP_TARGETS: Final = 1000
 """Targets that one transaction deletes at the most, but for a single larger job."""
+STEP_BYTES: Final = 2 * 1024 * 1024
+"""Bytes of results that one transaction deletes at the most, but for a single larger job.
+
+SQLite walks each page of a large value to free it: measured, 7 ms a megabyte.
+"""
 
 
 class _Doomed(NamedTuple):
@@ -86,10 +91,10 @@ def _until_it_fits(candidates: Sequence[_Doomed], excess: int) -> list[_Doomed]:
 
 def _within_step(candidates: Sequence[_Doomed]) -> list[_Doomed]:
     """The first of the candidates whose targets one step may delete, one job at the least."""
-    size = 0
+    size, nbytes = 0, 0
     for position, job in enumerate(candidates):
-        size += job.targets
-        if size > STEP_TARGETS and position:
+        size, nbytes = size + job.targets, nbytes + job.nbytes
+        if position and (size > STEP_TARGETS or nbytes > STEP_BYTES):
             return list(candidates[:position])
     return list(candidates)
 
