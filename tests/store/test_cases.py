@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import threading
 from datetime import timedelta
@@ -9,11 +10,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event
 
-from batchmill.errors import InvalidInput, StoreError
+from batchmill.errors import InvalidInput, StoreBusy, StoreError
 from batchmill.records import BatchTarget
-from batchmill.store import BatchRepository
+from batchmill.store import BatchRepository, transactions
 from batchmill.store.operations import removing
-from tests.store.support import HOUR, WIDE, exchange, finish, job, submit, targets
+from tests.store.support import HOUR, WIDE, done, exchange, finish, job, submit, targets
 
 
 def test_case_10_a_target_recorded_many_times_counts_once(store: BatchRepository) -> None:
@@ -165,6 +166,31 @@ def test_case_s21_each_step_of_a_sweep_commits_by_itself(
     assert store.nbytes() == 0
 
 
+@pytest.mark.parametrize("call", ["sweep", "evict"])
+def test_large_results_are_deleted_a_few_jobs_a_step(
+    store: BatchRepository, monkeypatch, call: str
+) -> None:
+    """A step deletes no more than its bytes, unless one job alone is larger."""
+    sizes = [900_000] * 4 + [5_000_000] + [900_000] * 2
+    for number, nbytes in enumerate(sizes):
+        store.create_job(job(f"j{number}", status="done", nbytes=nbytes))
+    totals = [store.nbytes()]
+    step = getattr(removing, f"{call}_step")
+
+    def watched(*args: object) -> removing.Step:
+        done = step(*args)
+        totals.append(removing.total_bytes(args[0]))  # type: ignore[arg-type]
+        return done  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(removing, f"{call}_step", watched)
+    if call == "sweep":
+        assert store.sweep(now=10**6, ttl=HOUR) == len(sizes)
+    else:
+        assert store.evict_oldest(max_bytes=0) == len(sizes)
+    deleted = [before - after for before, after in itertools.pairwise(totals)]
+    assert [size for size in deleted if size] == [1_800_000, 1_800_000, 5_000_000, 1_800_000]
+
+
 def test_case_s8_progress_reads_no_result(store: BatchRepository) -> None:
     """Reading a job, and its targets without results, never touches the result column."""
     finish(store, "a", '"' + "x" * 1000 + '"')
@@ -194,8 +220,32 @@ def test_eviction_after_the_commit_spares_what_was_settled(store: BatchRepositor
         finish(store, f"old-{number:02}", '"x"')
     submit(store, "new")
     (claim,) = exchange(store).claims
-    from tests.store.support import done
-
     exchange(store, [done(claim, '"the result"')], want=0, max_bytes=1)
     assert [kept.id for kept in store.list_jobs()] == ["new"]
     assert store.nbytes() == len('"the result"')
+
+
+def test_an_exchange_is_answered_though_its_eviction_fails(
+    store: BatchRepository, monkeypatch
+) -> None:
+    """What was stored, settled and claimed is told when the steps after the commit meet an error.
+
+    The next exchange that stores goes on with them.
+    """
+    for number in range(60):
+        finish(store, f"old-{number:02}", '"x"')
+    submit(store, "new", 2)
+    (claim,) = exchange(store).claims
+    step = removing.evict_step
+
+    def busy(*_: object) -> None:
+        raise StoreBusy("locked")
+
+    monkeypatch.setattr(removing, "evict_step", busy)
+    monkeypatch.setattr(transactions, "PATIENCE", 0.0)
+    answer = exchange(store, [done(claim)], max_bytes=1)
+    assert answer.stored == [claim.token]
+    assert [next_one.idx for next_one in answer.claims] == [1]
+    monkeypatch.setattr(removing, "evict_step", step)
+    exchange(store, [done(answer.claims[0])], want=0, max_bytes=1)
+    assert [kept.id for kept in store.list_jobs()] == ["new"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -103,7 +103,7 @@ class QueueRepository:
         """Store what finished, settle jobs, keep the byte budget, claim up to ``want`` targets.
 
         See ``JobStore.exchange``. What the budget asks for beyond one step is evicted after the
-        commit, in short transactions.
+        commit, in short transactions; where these fail, the next exchange that stores goes on.
         """
         checked = check_outcomes(outcomes)
         ask = Ask(
@@ -122,7 +122,10 @@ class QueueRepository:
                 return idle
         done = self._exchange(checked, ask)
         if done.over_budget:
-            self._keep_budget(ask.max_bytes, [settled.job_id for settled in done.answer.settled])
+            with suppress(StoreError):  # the answer to what is committed must not be lost by it
+                self._keep_budget(
+                    ask.max_bytes, [settled.job_id for settled in done.answer.settled]
+                )
         return done.answer
 
     def _exchange(self, outcomes: list[Outcome], ask: Ask) -> exchanging.Exchanged:
