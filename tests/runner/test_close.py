@@ -208,8 +208,11 @@ def test_drain_gives_up_after_its_timeout(make, fetches):
 
 def test_drain_ends_when_the_runner_is_closed(make, fetches):
     """RunnerClosed, and before a start a clear error: it would never end."""
+    unstarted = make(start=False)
     with pytest.raises(BatchmillError, match="start"):
-        make(start=False).drain()
+        unstarted.drain()
+    assert unstarted.submit(ANNA, ["v"]).job_id  # it was refused, so the door is still open
+    unstarted.close()
     fetches.hold("u")
     runner, raised = make(), []
     runner.submit(ANNA, ["u"])

@@ -253,11 +253,11 @@ class Runner(JobReader, Generic[C]):
         """
         self._check_process()
         patience = check_timeout("timeout", timeout)
-        self._door.close()
         if self._closing:
             raise RunnerClosed("the runner has been closed")
         if not self._started:
             raise BatchmillError("start the runner before draining it")
+        self._door.close()
         deadline = None if patience is None else monotonic() + patience
         dry = self._door.wait_empty(patience) and self._parts.workers.wait_dry(
             None if deadline is None else max(0.0, deadline - monotonic())
@@ -273,7 +273,8 @@ class Runner(JobReader, Generic[C]):
         ``timeout`` is in seconds, None waits for every fetch. Fetches see ``cancelled`` at once;
         what they bring in time is stored, and what comes later is dropped. Shared jobs go on
         elsewhere; local ones stay until a runner reconciles. What the store can't take in
-        the end is logged by job id; its hold lapses. Calling it again is fine.
+        the end is logged by job id; its hold lapses. Calling it again is fine. A fetch or a
+        worker's hook that calls it can't be waited for: then all in flight is put back at once.
         """
         if self._pid != os.getpid():
             return
