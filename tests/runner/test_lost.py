@@ -44,6 +44,12 @@ def test_holds_are_renewed_in_time(make):
         assert sweep_loop._period == min(ttl / 10, 60)
 
 
+def test_a_ttl_of_less_than_a_second_is_no_hot_loop(make):
+    """A fraction rounds up, as in the store (design.md section 3)."""
+    hold_loop, sweep_loop, _ = make(start=False, ttl=timedelta(microseconds=1))._parts.loops
+    assert (hold_loop._period, sweep_loop._period) == (1 / 3, 0.1)
+
+
 def test_a_start_leaves_the_jobs_of_a_live_runner_alone(make, fetches, clock):
     """B recovers on the same database; A's job is untouched and ends done (cases.md 6)."""
     fetches.hold("u")

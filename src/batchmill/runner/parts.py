@@ -23,6 +23,7 @@ from batchmill.runner.services import LONGEST_PERIOD, Holder, Housekeeper, Loop
 from batchmill.runner.submitting import Submitter
 from batchmill.runner.watchers import Watchers
 from batchmill.runner.workers import Workers
+from batchmill.validation import check_ttl
 from batchmill.validation import check_time
 
 C = TypeVar("C", bound=Caller)
@@ -137,7 +138,7 @@ class Parts(Generic[C]):
 
     def _make_loops(self) -> list[Loop]:
         """design.md section 4: holds are renewed from a loop that does nothing else."""
-        ttl = self._config.ttl.total_seconds()
+        ttl = check_ttl("ttl", self._config.ttl)
         return [
             Loop("hold", min(self.hold_for, ttl) / 3, self.holder.step, self._logger),
             Loop("sweep", min(ttl / 10, LONGEST_PERIOD), self.housekeeper.step, self._logger),
