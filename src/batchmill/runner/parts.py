@@ -23,8 +23,7 @@ from batchmill.runner.services import LONGEST_PERIOD, Holder, Housekeeper, Loop
 from batchmill.runner.submitting import Submitter
 from batchmill.runner.watchers import Watchers
 from batchmill.runner.workers import Workers
-from batchmill.validation import check_ttl
-from batchmill.validation import check_time
+from batchmill.validation import check_time, check_ttl
 
 C = TypeVar("C", bound=Caller)
 
