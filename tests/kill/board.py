@@ -118,7 +118,7 @@ class Announcer:
 
     def _at(self, point: str, statement: str) -> None:
         local = self._local
-        if point == AFTER_STATEMENT and statement.startswith("BEGIN"):
+        if not getattr(local, "writing", False) and _begins_to_write(point, statement):
             local.writing = True
             self._note("begun")
         elif point in (AFTER_COMMIT, BEFORE_ROLLBACK):
@@ -135,6 +135,13 @@ class Announcer:
         local = self._local
         call = getattr(local, "call", 0)
         self._board.note(self._slot(), call, STEPS.index(step), writing=local.writing)
+
+
+def _begins_to_write(point: str, statement: str) -> bool:
+    """Its own BEGIN has been answered, where there is one, or it sends its first write."""
+    if point == AFTER_STATEMENT:
+        return statement.startswith("BEGIN")
+    return point == BEFORE_STATEMENT and statement.startswith(("INSERT", "UPDATE", "DELETE"))
 
 
 def _what(statement: str) -> str:

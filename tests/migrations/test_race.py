@@ -95,7 +95,7 @@ def upgrade_next(waiting: list[Path]) -> None:
 @ROUNDS
 @ENGINES
 def test_threads_with_an_engine_each(kind: str, rounds: int, tmp_path: Path) -> None:
-    """16 threads, each with its own engine, upgrade one empty database: all succeed."""
+    """16 threads, each with its own engine, upgrade one empty database (cases.md 18)."""
     for number in range(rounds):
         path = tmp_path / f"{number}.db"
         assert from_a_barrier(partial(upgrade_with_own_engine, kind, path)) == []
@@ -130,7 +130,7 @@ def test_threads_with_a_database_each(rounds: int, tmp_path: Path) -> None:
 @ROUNDS
 @ENGINES
 def test_processes(kind: str, rounds: int, tmp_path: Path) -> None:
-    """5 processes upgrade one empty database from a barrier: all succeed."""
+    """5 processes upgrade one empty database from a barrier: all succeed (cases.md 18)."""
     for number in range(rounds):
         path = tmp_path / f"{number}.db"
         children = [start_child(kind, path) for _ in range(PROCESSES)]

@@ -68,13 +68,12 @@ def test_the_same_id_twice_is_one_job(database):
     assert isinstance(met.second, JobExists)
 
 
-def test_an_upgrade_meets_an_upgrade(database, tmp_path):
+def test_an_upgrade_meets_an_upgrade(database):
     """The second waits for the first, and finds the tables made: both succeed, one version row.
 
     cases.md 18.
     """
-    url = f"sqlite:///{tmp_path / 'fresh.db'}"
-    engines = [database.engine(url), database.engine(url)]
+    engines = [database.engine(database.empty_url()) for _ in range(2)]
     for engine in engines:
         engine.connect().close()  # the switch to WAL is a race of its own, see tests/migrations
     one, two = map(Side, engines)

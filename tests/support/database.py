@@ -58,6 +58,10 @@ class Database(abc.ABC):
             engine.dispose()
         assert checked_out == [0] * len(checked_out), "a connection was left checked out"
 
+    @abc.abstractmethod
+    def empty_url(self) -> str:
+        """The URL of a database of the same kind that has not been migrated; there is one."""
+
     # Raw SQL
 
     @abc.abstractmethod
@@ -79,6 +83,10 @@ class Database(abc.ABC):
     @abc.abstractmethod
     def damage(self) -> list[str]:
         """What the database's own check finds wrong with its file; nothing if it has no check."""
+
+    @abc.abstractmethod
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the database, and of what it has written ahead."""
 
     def dump(self) -> Dump:
         """Every row of every table; tokens, which are random, only by whether there is one."""

@@ -68,6 +68,10 @@ class SqliteDatabase(Database):
             self._raw.close()
         super().close()
 
+    def empty_url(self) -> str:
+        """See :class:`Database`."""
+        return f"sqlite:///{self.path.with_name('fresh.db')}"
+
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as connection:
@@ -95,6 +99,11 @@ class SqliteDatabase(Database):
         """See :class:`Database`."""
         found = [row[0] for row in self.query("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
+
+    def sizes(self) -> tuple[int, int]:
+        """See :class:`Database`."""
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        return self.path.stat().st_size, wal.stat().st_size if wal.exists() else 0
 
     @contextmanager
     def writing(self) -> Iterator[Callable[..., Any]]:

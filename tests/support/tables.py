@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 _KEY = "table"
+_SHOWN = pytest.StashKey[bool]()
 
 
 def print_later(title: str, lines: list[str]) -> None:
@@ -32,7 +33,10 @@ def tables(request: pytest.FixtureRequest):
 
 
 def summarise(terminalreporter: Any) -> None:
-    """Print every table of the run, once."""
+    """Print every table of the run, once, however many folders ask for it."""
+    if terminalreporter.config.stash.setdefault(_SHOWN, False):
+        return
+    terminalreporter.config.stash[_SHOWN] = True
     for reports in list(terminalreporter.stats.values()):
         for report in reports:
             if getattr(report, "when", "") != "teardown":

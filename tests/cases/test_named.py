@@ -1,0 +1,38 @@
+"""Every case that can occur on SQLite and threads has a test that names its row."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+ROWS = [
+    *("1", "3", "5", "6", "8", "9", "9b", "10", "11", "14", "16", "17", "18", "19", "21", "22"),
+    *("25", "30", "31", "S1", "S2", "S3", "S5", "S7", "S8", "S9", "S11", "S13", "S14", "S16"),
+    *("S17", "S18", "S19"),
+]
+
+
+def all_tests() -> Iterator[tuple[str, str]]:
+    """Name and docstring of every test."""
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                yield node.name, ast.get_docstring(node) or ""
+
+
+def rows_of(name: str, docstring: str) -> set[str]:
+    """The rows that a test names: ``test_case_s3_…``, or "cases.md 5, 21 and 22"."""
+    found = {match.upper() for match in re.findall(r"^test_case_(s?\d+)_", name)}
+    found |= {f"{match}b" for match in re.findall(r"^test_case_(\d+)b_", name)}
+    for listed in re.findall(r"cases\.md ((?:S?\d+b?(?:, | and )?)+)", docstring):
+        found |= set(re.findall(r"S?\d+b?", listed))
+    return found
+
+
+def test_every_case_is_named() -> None:
+    """Each row of the field's cases that can occur here is some test's."""
+    named = set().union(*(rows_of(*test) for test in all_tests()))
+    assert [row for row in ROWS if row not in named] == []
