@@ -87,16 +87,17 @@ class Act(NamedTuple):
     after: float
 
 
+KINDS: list[OutcomeKind] = ["done", "failed", "later", "put_back"]
 ACTS = st.lists(
     st.builds(
         Act,
-        what=st.sampled_from(["submit", "submit", *["exchange"] * 6, "cancel", "release"]),
+        what=st.sampled_from([*["submit"] * 3, *["exchange"] * 9, "cancel", "release"]),
         runner=st.sampled_from(["r1", "r2", "r3"]),
         number=st.integers(0, 4),
-        kinds=st.lists(st.sampled_from(["done", "failed", "later", "put_back"]), max_size=3),
-        after=st.sampled_from([0, 0.5, 0.5, 1, 31]),
+        kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=3),
+        after=st.sampled_from([*[0, 0.5, 1] * 3, 31]),
     ),
-    min_size=5,
+    min_size=30,
     max_size=70,
 )
 
