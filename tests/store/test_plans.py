@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
-from batchmill.store import BatchRepository
+from batchmill.store import BatchRepository, create_store_engine, migrate
 from batchmill.store.statements import common, jobs, targets, totals, turns
 from batchmill.store.transactions import Compiler
 from tests.store.support import exchange, submit
@@ -34,27 +35,35 @@ def _statements() -> Iterator[Any]:
                     yield pytest.param(build, variant, id=f"{name}{list(variant) or ''}")
 
 
-@pytest.fixture
-def filled(store: BatchRepository) -> BatchRepository:
-    """Some kept jobs and some live ones, with statistics as ANALYZE would find them."""
-    for number in range(300):
+@pytest.fixture(scope="module", params=["live jobs", "only kept jobs"])
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engine]:
+    """Many kept jobs, with or without live ones, with statistics as ANALYZE would find them."""
+    path = tmp_path_factory.mktemp("plans") / "filled.db"
+    engine = create_store_engine(f"sqlite:///{path}", durability="normal")
+    migrate.upgrade(engine)
+    store = BatchRepository(engine)
+    live = 20 if request.param == "live jobs" else 0
+    for number in range(280 + live):
         submit(store, f"j{number:03}", 3)
     for number in range(280):
         store.set_job_status(f"j{number:03}", "done", now=100)
     exchange(store, want=5)
-    with store.engine.begin() as connection:
+    with engine.begin() as connection:
         connection.exec_driver_sql("ANALYZE")
-    return store
+    yield engine
+    engine.dispose()
 
 
 @pytest.mark.parametrize(("build", "variant"), list(_statements()))
 def test_no_statement_scans_a_growing_table(
-    filled: BatchRepository, build: Callable[..., Any], variant: tuple[bool, ...]
+    filled: Engine, build: Callable[..., Any], variant: tuple[bool, ...]
 ) -> None:
     """Every statement finds its jobs and targets by an index, but for those named above."""
-    compiled = Compiler(filled.engine).compiled(build, variant)
+    compiled = Compiler(filled).compiled(build, variant)
     names = re.findall(r"\?", compiled.text)
-    with filled.engine.connect() as connection:
+    with filled.connect() as connection:
         plan = connection.exec_driver_sql(
             f"EXPLAIN QUERY PLAN {compiled.text}", tuple("[]" for _ in names)
         ).fetchall()
