@@ -61,13 +61,27 @@ def test_no_statement_scans_a_growing_table(
     filled: Engine, build: Callable[..., Any], variant: tuple[bool, ...]
 ) -> None:
     """Every statement finds its jobs and targets by an index, but for those named above."""
-    compiled = Compiler(filled).compiled(build, variant)
-    names = re.findall(r"\?", compiled.text)
-    with filled.connect() as connection:
-        plan = connection.exec_driver_sql(
-            f"EXPLAIN QUERY PLAN {compiled.text}", tuple("[]" for _ in names)
-        ).fetchall()
-    scans = [row[3] for row in plan if GROWING.search(row[3])]
+    scans = [step for step in _plan(filled, build, variant) if GROWING.search(step)]
     if build.__name__ in WALKS_AN_INDEX:
         scans = [scan for scan in scans if "USING INDEX" not in scan]
     assert scans == [] or build.__name__ in WHOLE_TABLE
+
+
+@pytest.mark.parametrize("by_caller", [True, False])
+@pytest.mark.parametrize("after", [True, False])
+def test_a_list_of_live_jobs_looks_at_no_other(
+    filled: Engine, by_caller: bool, after: bool
+) -> None:
+    """Queued or running jobs are listed from the index that holds live jobs only."""
+    plan = _plan(filled, jobs.list_jobs, (by_caller, True, True, after))
+    assert [step for step in plan if "batch_job" in step and "status_caller_ix" not in step] == []
+
+
+def _plan(engine: Engine, build: Callable[..., Any], variant: tuple[bool, ...]) -> list[str]:
+    compiled = Compiler(engine).compiled(build, variant)
+    names = re.findall(r"\?", compiled.text)
+    with engine.connect() as connection:
+        plan = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {compiled.text}", tuple("[]" for _ in names)
+        ).fetchall()
+    return [row[3] for row in plan]

@@ -127,7 +127,8 @@ def list_jobs(
         if row is None:
             raise JobNotFound("after: no such job, or it is gone by now; begin again without it")
         params |= {"after_created": row[1], "after_id": after}
-    variant = (caller is not None, status is not None, after is not None)
+    is_live = status is not None and status.live
+    variant = (caller is not None, status is not None, is_live, after is not None)
     return [to_job(row) for row in tx.rows(jobs.list_jobs, *variant, **params)]
 
 

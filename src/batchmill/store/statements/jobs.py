@@ -127,7 +127,7 @@ def add_to_job(_: Capabilities) -> Executable:
 
 
 def count_by_status(_: Capabilities) -> Executable:
-    """How many jobs of each status there are; reads the whole index."""
+    """How many jobs of each status there are; a scan."""
     return select(JOB.c.status, func.count()).group_by(JOB.c.status)
 
 
@@ -136,13 +136,20 @@ def oldest_lease(_: Capabilities) -> Executable:
     return select(func.min(JOB.c.lease))
 
 
-def list_jobs(_: Capabilities, by_caller: bool, by_status: bool, after: bool) -> Executable:
-    """A page of jobs, newest first."""
+def list_jobs(
+    _: Capabilities, by_caller: bool, by_status: bool, is_live: bool, after: bool
+) -> Executable:
+    """A page of jobs, newest first; ``is_live`` says that the status asked for is a live one.
+
+    It is what the planner has to see to take the index that holds live jobs only.
+    """
     page = select(*_COLUMNS)
     if by_caller:
         page = page.where(JOB.c.caller == bindparam("caller"))
     if by_status:
         page = page.where(JOB.c.status == bindparam("status"))
+    if is_live:
+        page = page.where(live())
     if after:
         page = page.where(
             JOB.c.created_at <= number("after_created"),
