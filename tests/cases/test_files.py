@@ -94,6 +94,8 @@ def test_case_s8_progress_of_a_large_job(database, store, count, size):
         assert counts.of(BEFORE_STATEMENT) == 3
     with pytest.raises(Exception, match="database reported an error"):
         reading.get_targets("a", limit=1)  # the guard works
+    database.close()
+    database.erase()
 
 
 def test_case_s17_a_busy_database_during_a_read_or_a_heartbeat(database, store, monkeypatch):

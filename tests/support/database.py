@@ -61,6 +61,10 @@ class Database(abc.ABC):
         assert checked_out == [0] * len(checked_out), "a connection was left checked out"
 
     @abc.abstractmethod
+    def erase(self) -> None:
+        """Give the room of a large database back at once, after its close."""
+
+    @abc.abstractmethod
     def empty_url(self) -> str:
         """The URL of a database of the same kind that has not been migrated; there is one."""
 

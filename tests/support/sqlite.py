@@ -68,6 +68,11 @@ class SqliteDatabase(Database):
             self._raw.close()
         super().close()
 
+    def erase(self) -> None:
+        """See :class:`Database`."""
+        for file in self.path.parent.glob(f"{self.path.name}*"):
+            file.unlink()
+
     def empty_url(self) -> str:
         """See :class:`Database`."""
         return f"sqlite:///{self.path.with_name('fresh.db')}"
