@@ -130,9 +130,6 @@ class Tx:
 class Transactions(Protocol):
     """Where a repository's operations run."""
 
-    bound: bool
-    """True inside the application's transaction: nothing may be committed, no second one opened."""
-
     def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
         """Run an operation that only reads; with ``snapshot`` all of it at one moment.
 
@@ -147,8 +144,6 @@ class Transactions(Protocol):
 
 class OwnTransactions:
     """Each operation in a transaction of its own, tried again while the database is busy."""
-
-    bound = False
 
     def __init__(self, engine: Engine, compiler: Compiler) -> None:
         self._engine = engine
@@ -180,8 +175,6 @@ class OwnTransactions:
 
 class BoundTransactions:
     """Every operation inside the application's transaction, each behind a savepoint of its own."""
-
-    bound = True
 
     def __init__(self, within: Connection | Session, compiler: Compiler) -> None:
         self._within = within

@@ -15,7 +15,7 @@ from sqlalchemy import (
     select,
 )
 
-from batchmill.records import FINISHED_STATUSES, KEY_STATUSES, LIVE_STATUSES
+from batchmill.records import KEY_STATUSES, LIVE_STATUSES
 from batchmill.store.capabilities import Capabilities
 from batchmill.store.models import metadata
 
@@ -49,11 +49,6 @@ def ended() -> ColumnElement[bool]:
 def answers_key() -> ColumnElement[bool]:
     """The job may answer an idempotency key."""
     return JOB.c.status.in_([word(status) for status in sorted(KEY_STATUSES)])
-
-
-def finished() -> ColumnElement[bool]:
-    """The target is done or failed."""
-    return TARGET.c.status.in_([word(status) for status in sorted(FINISHED_STATUSES)])
 
 
 def among(can: Capabilities, column: Any, name: str) -> ColumnElement[bool]:
