@@ -24,6 +24,8 @@ from tests.support.tables import print_later
 TOP = Path(__file__).parents[2]
 PROCESSES = 2
 MB = 1024 * 1024
+POOLED = 2 * PROCESSES
+"""Files of one more connection a process: its pool opens them when it first needs them."""
 ROWS = 16
 """About how many lines the table has."""
 
@@ -125,9 +127,8 @@ def test_nothing_leaks_in_ten_seconds(database):
         done = ended(children)
     settled = samples[len(samples) // 3 :]
     assert max(each.threads for each in settled) <= min(each.threads for each in settled) + 2
-    assert max(each.files for each in settled[len(settled) // 2 :]) <= max(
-        each.files for each in settled[: len(settled) // 2]
-    )
+    early, late = settled[: len(settled) // 2], settled[len(settled) // 2 :]
+    assert max(each.files for each in late) <= max(each.files for each in early) + POOLED
     assert min(done[name] for name in ("submit", "poll", "page", "swept", "evict", "list")) > 0
     assert broken(database, submitted=False) == []
 
@@ -148,7 +149,7 @@ def test_five_minutes_level_off(database):
     middle, last = samples[len(samples) // 3 : 2 * len(samples) // 3], samples[-len(samples) // 3 :]
     assert median(s.memory for s in last) <= median(s.memory for s in middle) * 1.05
     assert max(s.memory for s in last) <= max(s.memory for s in middle) * 1.10
-    assert max(s.files for s in last) <= max(s.files for s in middle)
+    assert max(s.files for s in last) <= max(s.files for s in middle) + POOLED
     assert max(s.threads for s in last) <= max(s.threads for s in middle)
     assert max(s.wal for s in last) <= max(s.wal for s in middle) * 1.25 + MB
     assert last[-1].file > middle[0].file > samples[0].file
