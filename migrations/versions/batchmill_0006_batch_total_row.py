@@ -1,7 +1,7 @@
-"""The first shard of the byte total.
+"""The shards of the byte total, and the rows that submits and evictions lock.
 
-Apart from the table, because a row and the version are committed together on every database,
-and a table and its row are not.
+Apart from the table, because rows and the version are committed together on every database,
+and a table and its rows are not.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TOTAL = sa.table(
 
 
 def upgrade() -> None:
-    """Start with one shard at zero."""
-    op.bulk_insert(TOTAL, [{"shard": 0, "nbytes": 0, "turns": 0}])
+    """Start with eight shards at zero; -1 is the lock of the caps, -2 that of evictions."""
+    op.bulk_insert(TOTAL, [{"shard": shard, "nbytes": 0, "turns": 0} for shard in range(-2, 8)])
 
 
 def downgrade() -> None:

@@ -14,7 +14,7 @@ from batchmill.store import migrate
 
 TOP = Path(__file__).parents[2]
 KEPT = Path(__file__).parent / "schema" / "sqlite.sql"
-HEAD = "batchmill_0006"
+HEAD = "batchmill_0007"
 PLAIN = "sqlite:///{}"
 
 

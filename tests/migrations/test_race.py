@@ -54,7 +54,7 @@ def assert_migrated_once(path: Path) -> None:
     schema = support.schema_of(engine)
     engine.dispose()
     assert [tuple(row) for row in versions] == [(support.HEAD,)]
-    assert totals == [0]
+    assert sorted(totals) == list(range(-2, 8))
     assert schema == support.kept_schema()
 
 

@@ -85,7 +85,7 @@ def test_an_upgrade_meets_an_upgrade(database):
     with engines[0].connect() as connection:
         rows = connection.exec_driver_sql(f"SELECT * FROM {migrate.VERSION_TABLE}").all()
         assert len(rows) == 1
-        assert connection.exec_driver_sql("SELECT count(*) FROM batch_total").scalar() == 1
+        assert connection.exec_driver_sql("SELECT count(*) FROM batch_total").scalar() == 10
     migrate.verify(engines[1])
 
 

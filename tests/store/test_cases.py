@@ -210,7 +210,7 @@ def test_case_s8_progress_reads_no_result(store: BatchRepository) -> None:
 def test_the_kept_total_costs_one_row(store: BatchRepository, raw) -> None:
     """The byte total is read from its own small table, not summed over jobs."""
     finish(store, "a", '"abc"')
-    raw("UPDATE batch_total SET nbytes = 77")
+    raw("UPDATE batch_total SET nbytes = 77 WHERE shard = 0")
     assert store.nbytes() == 77
 
 

@@ -12,10 +12,12 @@ from functools import partial
 
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.dialects import mssql
 from sqlalchemy.pool import NullPool, QueuePool, SingletonThreadPool, StaticPool
 
 from batchmill.errors import InvalidInput, StoreError
 from batchmill.store import BatchRepository, create_store_engine, migrate
+from batchmill.store.capabilities import capabilities_of
 from tests.store.support import HOUR, done, exchange, finish, job, submit
 
 
@@ -93,9 +95,10 @@ def test_bare_urls_mean_our_drivers(url: str, driver: str) -> None:
 
 
 def test_a_database_not_yet_supported_is_refused() -> None:
-    """A store on another database than SQLite says so at once."""
-    with pytest.raises(InvalidInput, match="not supported by this version; use SQLite"):
-        BatchRepository(create_store_engine("postgresql://u:secret@h/d"))
+    """A store on a database that is none of the three says so at once."""
+    with pytest.raises(InvalidInput, match="engine: mssql with the driver") as caught:
+        capabilities_of(mssql.dialect())
+    assert "PostgreSQL with psycopg 3" in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])

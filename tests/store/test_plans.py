@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 
 from batchmill.store import BatchRepository, create_store_engine, migrate
-from batchmill.store.statements import common, jobs, targets, totals, turns
+from batchmill.store.statements import common, jobs, runners, targets, totals, turns
 from batchmill.store.transactions import Compiler
 from tests.store.support import exchange, submit
 
@@ -25,7 +25,7 @@ GROWING = re.compile(r"SCAN (batch_job|batch_target|following|pending)\b(?!.*sta
 
 
 def _statements() -> Iterator[Any]:
-    for module in (jobs, targets, totals, turns):
+    for module in (jobs, runners, targets, totals, turns):
         for name, build in vars(module).items():
             own = isinstance(build, types.FunctionType) and build.__module__ == module.__name__
             if own and not name.startswith("_") and name not in vars(common):

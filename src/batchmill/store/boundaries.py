@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from batchmill.errors import InvalidInput
 from batchmill.store.capabilities import Capabilities
 
-_TAKE_WRITE_LOCK: Final = "UPDATE batch_total SET turns = turns WHERE shard = -1"
+_TAKE_WRITE_LOCK: Final = "UPDATE batch_total SET turns = turns WHERE shard = -3"
 
 
 @contextmanager
@@ -99,6 +99,23 @@ def begin_immediate(connection: Connection, can: Capabilities) -> bool:
         return False
     connection.exec_driver_sql("BEGIN IMMEDIATE")
     return True
+
+
+@contextmanager
+def alone(connection: Connection, can: Capabilities) -> Iterator[None]:
+    """Let no other migration of this database begin before the block has ended (cases.md 18).
+
+    On SQLite that is the write lock. A server locks a name: to the end of the transaction, or to
+    the end of the block where the lock is a session's.
+    """
+    begin_immediate(connection, can)
+    if can.named_lock is not None:
+        connection.exec_driver_sql(can.named_lock)
+    try:
+        yield
+    finally:
+        if can.named_unlock is not None and not connection.invalidated:
+            connection.exec_driver_sql(can.named_unlock)
 
 
 def take_write_lock(connection: Connection, can: Capabilities) -> None:

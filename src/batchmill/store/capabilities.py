@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Literal
 
 from sqlalchemy.engine import Dialect
 
@@ -15,18 +15,71 @@ class Capabilities:
     """The differences that statements and operations ask for, never a dialect's name.
 
     ``begins_immediate``: a write transaction takes the one write lock of the file at its start,
-    so that nothing read in it can be stale. ``update_returning``: UPDATE hands out what it wrote.
-    ``json_each``: a list goes in as one JSON parameter. ``schemas``: tables can live in a schema.
+    so that nothing read in it can be stale. ``row_locks``: SELECT … FOR UPDATE, with SKIP LOCKED.
+    ``locks_of``: such a lock can name the one table of a join that it is for. ``stale_reads``: a
+    plain SELECT in a transaction may see an older state than a locking one. ``update_returning``:
+    UPDATE hands out what it wrote. ``lists``: how a list goes in as one parameter. ``sequences``:
+    turn numbers come from a sequence, not from a counter. ``shards``: how many rows the byte total
+    is spread over. ``schemas``: tables can live in a schema. ``clock``: SQL for the database's own
+    time, None where it is this host's. ``named_lock``, ``named_unlock``: SQL that
+    takes the lock of migrations, and that gives it back where it outlives the transaction.
     """
 
     begins_immediate: bool
+    row_locks: bool
+    locks_of: bool
+    stale_reads: bool
     update_returning: bool
-    json_each: bool
+    lists: Literal["json", "array", "tuple"]
+    sequences: bool
+    shards: int
     schemas: bool
+    clock: str | None
+    named_lock: str | None
+    named_unlock: str | None
 
 
 _SQLITE: Final = Capabilities(
-    begins_immediate=True, update_returning=True, json_each=True, schemas=False
+    begins_immediate=True,
+    row_locks=False,
+    locks_of=False,
+    stale_reads=False,
+    update_returning=True,
+    lists="json",
+    sequences=False,
+    shards=1,
+    schemas=False,
+    clock=None,
+    named_lock=None,
+    named_unlock=None,
+)
+_POSTGRESQL: Final = Capabilities(
+    begins_immediate=False,
+    row_locks=True,
+    locks_of=True,
+    stale_reads=False,
+    update_returning=True,
+    lists="array",
+    sequences=True,
+    shards=8,
+    schemas=False,
+    clock="SELECT extract(epoch FROM clock_timestamp())",
+    named_lock="SELECT pg_advisory_xact_lock(7089337961234581)",
+    named_unlock=None,
+)
+_MARIADB: Final = Capabilities(
+    begins_immediate=False,
+    row_locks=True,
+    locks_of=False,
+    stale_reads=True,
+    update_returning=False,
+    lists="tuple",
+    sequences=True,
+    shards=8,
+    schemas=False,
+    clock="SELECT unix_timestamp(sysdate(6))",
+    named_lock="SELECT get_lock(concat('batchmill.', database()), 600)",
+    named_unlock="SELECT release_lock(concat('batchmill.', database()))",
 )
 _SQLITE_LEAST: Final = (3, 35, 0)
 
@@ -36,12 +89,17 @@ def capabilities_of(dialect: Dialect) -> Capabilities:
     if dialect.name == "sqlite":
         _check_sqlite(dialect)
         return _SQLITE
+    if (dialect.name, dialect.driver) == ("postgresql", "psycopg"):
+        return _POSTGRESQL
+    if (dialect.name, dialect.driver) in {("mariadb", "pymysql"), ("mysql", "pymysql")}:
+        return _MARIADB
     raise InvalidInput(
-        f"engine: the database {dialect.name!r} is not supported by this version; use SQLite"
+        f"engine: {dialect.name} with the driver {dialect.driver} is not supported; use SQLite, "
+        "PostgreSQL with psycopg 3, or MariaDB with PyMySQL"
     )
 
 
-def _check_sqlite(dialect: Dialect) -> None:
+def _check_sqlite(dialect: Any) -> None:
     version = getattr(getattr(dialect, "dbapi", None), "sqlite_version_info", _SQLITE_LEAST)
     if tuple(version) < _SQLITE_LEAST:
         found = ".".join(map(str, version))

@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from batchmill.errors import InvalidInput
+from batchmill.store.transactions import READ_COMMITTED
 
 Durability = Literal["full", "normal"]
 
@@ -47,9 +48,21 @@ def create_store_engine(
     if address.get_backend_name() == "sqlite":
         engine = _sqlite_engine(address, durability, engine_kwargs)
     else:
-        engine = create_engine(address, **engine_kwargs)
+        engine = _server_engine(address, engine_kwargs)
     _forget_after_fork(engine)
     return engine
+
+
+def _server_engine(address: URL, engine_kwargs: dict[str, Any]) -> Engine:
+    """READ COMMITTED from the connect on: a claim must see what was committed before it."""
+    options = {"isolation_level": "READ COMMITTED"} | engine_kwargs
+    if options["isolation_level"] == "READ COMMITTED":
+        options["execution_options"] = dict(options.get("execution_options", {})) | {
+            READ_COMMITTED: True
+        }
+    if address.get_backend_name() in ("mariadb", "mysql"):
+        options["connect_args"] = {"charset": "utf8mb4"} | dict(options.get("connect_args", {}))
+    return create_engine(address, **options)
 
 
 def parse_url(url: str | URL) -> URL:

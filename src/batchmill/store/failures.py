@@ -49,27 +49,82 @@ _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
 }
 
 
+# By SQLSTATE, or its class of two characters (postgresql.org/docs/current/errcodes-appendix.html).
+_BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
+    "40P01": (StoreBusy, _BUSY),
+    "40001": (StoreBusy, _BUSY),
+    "55P03": (StoreBusy, _BUSY),
+    "53100": (StoreFull, _FULL),
+    "25006": (StoreUnavailable, _READ_ONLY),
+    "42P01": (NotMigrated, _NO_TABLES),
+    "42703": (NotMigrated, _NO_TABLES),
+    "3F000": (NotMigrated, _NO_TABLES),
+    "08": (StoreUnavailable, _GONE),
+    "28": (StoreUnavailable, _GONE),
+    "3D": (StoreUnavailable, _GONE),
+    "53": (StoreUnavailable, _GONE),
+    "57": (StoreUnavailable, _GONE),
+    "58": (StoreUnavailable, _GONE),
+    "22": (StoreError, _TOO_BIG),
+    "54": (StoreError, _TOO_BIG),
+    "23": (StoreError, _BROKEN_RULE),
+}
+# By MariaDB's error number (mariadb.com/kb/en/mariadb-error-code-reference/).
+_BY_NUMBER: Final[dict[int, tuple[type[StoreError], str]]] = {
+    **dict.fromkeys((1020, 1205, 1213), (StoreBusy, _BUSY)),
+    **dict.fromkeys((1021, 1114), (StoreFull, _FULL)),
+    **dict.fromkeys((1290, 1792, 1836), (StoreUnavailable, _READ_ONLY)),
+    **dict.fromkeys((1054, 1146), (NotMigrated, _NO_TABLES)),
+    **dict.fromkeys((1153, 1406, 1264, 1366), (StoreError, _TOO_BIG)),
+    **dict.fromkeys((1048, 1062, 1451, 1452, 4025), (StoreError, _BROKEN_RULE)),
+    **dict.fromkeys((1040, 1044, 1045, 1049, 1053, 1152), (StoreUnavailable, _GONE)),
+    **dict.fromkeys((1158, 1159, 1160, 1161), (StoreUnavailable, _GONE)),
+    **dict.fromkeys((1927, 2002, 2003, 2006, 2013, 2014, 2055), (StoreUnavailable, _GONE)),
+}
+
+
+Meaning = tuple[type[StoreError], str]
+
+
 def translate(error: BaseException) -> StoreError:
     """The error of our tree for what SQLAlchemy or the driver raised; see ``driver_error``."""
     if isinstance(error, exc.TimeoutError):
         return StoreBusy("no database connection became free in time; enlarge the pool")
     if isinstance(error, exc.InvalidRequestError):
         return StoreError(_UNUSABLE)
-    return _of_driver(driver_error(error))
+    driver = driver_error(error)
+    of_file = isinstance(driver, sqlite3.Error | OverflowError | ValueError)
+    found = _of_sqlite(driver) if of_file else _of_server(error, driver)
+    kind, text = found or (StoreError, _OTHER)
+    return kind(text)
 
 
-def _of_driver(driver: BaseException) -> StoreError:
+def _of_sqlite(driver: BaseException) -> Meaning | None:
+    """What sqlite3 said, by the result code, or by the text where the code tells nothing."""
     code = getattr(driver, "sqlite_errorcode", None)
     if isinstance(code, int) and code & 0xFF in _BY_CODE:
-        kind, text = _BY_CODE[code & 0xFF]
-        return kind(text)
-    if _lacks_tables(driver):
-        return NotMigrated(_NO_TABLES)
+        return _BY_CODE[code & 0xFF]
+    if str(driver).startswith(("no such table: batch_", "no such column: batch_")):
+        return NotMigrated, _NO_TABLES
     if isinstance(driver, sqlite3.DataError | OverflowError):
-        return StoreError(_TOO_BIG)
+        return StoreError, _TOO_BIG
     if isinstance(driver, ValueError):
-        return StoreUnavailable(_NOT_OURS)
-    return StoreError(_OTHER)
+        return StoreUnavailable, _NOT_OURS
+    return None
+
+
+def _of_server(error: BaseException, driver: BaseException) -> Meaning | None:
+    """What a server said, by PostgreSQL's SQLSTATE or its class, or by MariaDB's error number."""
+    state = getattr(driver, "sqlstate", None)
+    if isinstance(state, str) and type(driver).__module__.startswith("psycopg"):
+        return _BY_STATE.get(state) or _BY_STATE.get(state[:2])
+    number = driver.args[0] if driver.args else None
+    if isinstance(number, int) and number in _BY_NUMBER:
+        return _BY_NUMBER[number]
+    lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+    if lost or isinstance(error, exc.OperationalError | exc.InterfaceError):
+        return StoreUnavailable, _GONE
+    return None
 
 
 def driver_error(error: BaseException) -> BaseException:
@@ -77,11 +132,6 @@ def driver_error(error: BaseException) -> BaseException:
     if isinstance(error, exc.StatementError) and error.orig is not None:
         return error.orig
     return error
-
-
-def _lacks_tables(driver: BaseException) -> bool:
-    text = str(driver)
-    return text.startswith(("no such table: batch_", "no such column: batch_"))
 
 
 DATABASE_ERRORS: Final = (exc.SQLAlchemyError, sqlite3.Error, OverflowError)

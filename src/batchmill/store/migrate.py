@@ -38,7 +38,7 @@ from batchmill.errors import (
     SchemaBehind,
     StoreBusy,
 )
-from batchmill.store.boundaries import begin_immediate, join, transaction
+from batchmill.store.boundaries import alone, join, transaction
 from batchmill.store.capabilities import capabilities_of
 from batchmill.store.engine import in_memory, parse_url
 from batchmill.store.failures import translated
@@ -171,8 +171,7 @@ def environment_options(dialect_name: str) -> dict[str, Any]:
 def locked(engine: Engine) -> Iterator[Connection]:
     """A transaction that no other migration of this database runs beside; commits at its end."""
     can = capabilities_of(engine.dialect)
-    with engine.connect() as connection, transaction(connection, can):
-        begin_immediate(connection, can)
+    with engine.connect() as connection, transaction(connection, can), alone(connection, can):
         yield connection
 
 
@@ -209,8 +208,8 @@ def _with_lock(engine_or_connection: Bind, work: Callable[[Connection], None]) -
     can = capabilities_of(engine_or_connection.dialect)
     with translated():
         join(engine_or_connection, can)
-        begin_immediate(engine_or_connection, can)
-        work(engine_or_connection)
+        with alone(engine_or_connection, can):
+            work(engine_or_connection)
 
 
 def _work_alone(engine: Engine, work: Callable[[Connection], None]) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Sequence,
     String,
     Text,
     text,
@@ -49,6 +50,10 @@ def _name(length: int) -> TypeEngine[str]:
 def _body() -> TypeEngine[str]:
     """A text of any length; MariaDB's TEXT would end at 64 KiB (cases.md 27)."""
     return Text().with_variant(mysql.LONGTEXT(collation=_MARIADB_COLLATION), "mysql", "mariadb")
+
+
+TURN_NUMBER: Final = Sequence("batch_turn_number", metadata=metadata)
+"""Numbers the turns where the database has sequences; a counter row would serialise runners."""
 
 
 class Base(DeclarativeBase):
@@ -156,8 +161,9 @@ class BatchRunnerRow(Base):
 class BatchTotalRow(Base):
     """The byte total, kept so that the budget check costs the same with any number of jobs.
 
-    The total is the sum over the shards. ``turns`` numbers the turns where the database has no
-    sequence.
+    The total is the sum over the shards: as many as keep writers off each other's rows. ``turns``
+    numbers the turns where the database has no sequence. Two rows hold no bytes: where rows are
+    locked, a submit locks -1 while it counts live jobs, and an eviction locks -2 while it deletes.
     """
 
     __tablename__ = "batch_total"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
@@ -14,8 +13,9 @@ from batchmill.errors import InvalidInput
 from batchmill.record_checks import check_job, check_targets, check_written
 from batchmill.records import BatchJob, BatchTarget, JobStatus, StoreStats, TargetStatus
 from batchmill.store.engine import check_engine
-from batchmill.store.operations import jobs, removing, stats
+from batchmill.store.operations import clock, jobs, removing, stats
 from batchmill.store.operations import targets as target_rows
+from batchmill.store.operations.common import total_bytes
 from batchmill.store.queue import QueueRepository
 from batchmill.store.transactions import BoundTransactions, Compiler, OwnTransactions
 from batchmill.validation import (
@@ -244,7 +244,7 @@ class BatchRepository(QueueRepository):
 
     def nbytes(self) -> int:
         """The sum of ``nbytes`` over all jobs, kept as a total: the cost doesn't grow."""
-        return self._transactions.read(removing.total_bytes)
+        return self._transactions.read(total_bytes)
 
     def stats(self) -> StoreStats:
         """Hits and misses of this object (and of those bound from it), and totals.
@@ -281,5 +281,5 @@ class BatchRepository(QueueRepository):
         return self._transactions.write(lambda tx: removing.delete_job(tx, job_id))
 
     def now(self) -> float:
-        """The store's clock, in unix seconds: this host's, for a database that is a local file."""
-        return time.time()
+        """The store's clock, in unix seconds: the database's, or this host's for a local file."""
+        return self._transactions.read(clock.now)

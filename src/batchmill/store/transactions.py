@@ -7,9 +7,10 @@ the construct to SQLAlchemy each time.
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Engine, Executable
@@ -32,6 +33,9 @@ Row = tuple[Any, ...]
 Params = Mapping[str, Any]
 Build = Callable[..., Executable]
 """A function of :mod:`batchmill.store.statements`: from capabilities to a construct."""
+
+READ_COMMITTED: Final = "batchmill_read_committed"
+"""Marks the engines whose connections are made with that level, and needn't be told each time."""
 
 PATIENCE: Final = 10.0
 """Seconds after which a busy database is reported and not tried again."""
@@ -80,12 +84,20 @@ class _Compiled:
 class Tx:
     """One transaction on one connection, as operations see it."""
 
-    __slots__ = ("_compiler", "can", "connection")
+    __slots__ = ("_compiler", "can", "connection", "shard")
 
     def __init__(self, connection: Connection, compiler: Compiler) -> None:
         self.connection = connection
         self.can = compiler.can
+        self.shard = random.randrange(self.can.shards)
+        """The one row of the byte total that this transaction adds to."""
         self._compiler = compiler
+
+    def listed(self, values: Iterable[str | int]) -> Any:
+        """A list as one parameter; see :func:`batchmill.store.statements.common.among`."""
+        if self.can.lists == "json":
+            return json.dumps(list(values))
+        return list(values) if self.can.lists == "array" else tuple(values) or ("",)
 
     def rows(self, build: Build, *variant: Any, **params: Any) -> Sequence[Row]:
         """All rows of a statement, as plain tuples."""
@@ -146,7 +158,7 @@ class OwnTransactions:
     """Each operation in a transaction of its own, tried again while the database is busy."""
 
     def __init__(self, engine: Engine, compiler: Compiler) -> None:
-        self._engine = engine
+        self._engine = _read_committed(engine, compiler.can)
         self._compiler = compiler
 
     def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
@@ -200,6 +212,13 @@ class BoundTransactions:
         if isinstance(within, Connection):
             return within
         return within.connection(bind_arguments={"mapper": BatchJobRow.__mapper__})
+
+
+def _read_committed(engine: Engine, can: Capabilities) -> Engine:
+    """Where rows are locked, each statement has to see what was committed before it."""
+    if not can.row_locks or engine.get_execution_options().get(READ_COMMITTED):
+        return engine
+    return engine.execution_options(isolation_level="READ COMMITTED")
 
 
 def _persistently(attempt: Callable[[], _T]) -> _T:

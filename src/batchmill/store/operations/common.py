@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from batchmill.errors import StoreError
@@ -19,17 +17,38 @@ class Total(NamedTuple):
     first_turn: int
 
 
-def add_to_total(tx: Tx, *, nbytes: int = 0, turns: int = 0) -> Total:
-    """Add to the byte total, and number so many turns; each number is higher than any before."""
-    row = tx.row(totals.add_to_total, bytes=nbytes, more_turns=turns)
+def add_and_number(tx: Tx, *, nbytes: int = 0, turns: int = 0) -> Total:
+    """Add to the one shard of the total, and number so many turns, in one statement."""
+    row = tx.row(totals.add_and_number, bytes=nbytes, more_turns=turns)
     if row is None:
-        raise StoreError("the row of batch_total is missing; run batchmill.store.migrate.upgrade")
+        raise total_is_missing()
     return Total(row[0], row[1] - turns + 1)
 
 
-def listed(values: Iterable[str | int]) -> str:
-    """A list as one parameter; see :func:`batchmill.store.statements.common.among`."""
-    return json.dumps(list(values))
+def add_bytes(tx: Tx, nbytes: int) -> None:
+    """Add to the byte total.
+
+    Where rows are locked, nothing else is locked after it: it comes last in its transaction.
+    """
+    if not tx.can.sequences:
+        add_and_number(tx, nbytes=nbytes)
+    elif not tx.run(totals.add_bytes, at_shard=tx.shard, bytes=nbytes):
+        raise total_is_missing()
+
+
+def total_is_missing() -> StoreError:
+    """The error for a database in which somebody deleted the rows that an upgrade put there."""
+    return StoreError("a row of batch_total is missing; restore the rows -2 to 7, with their bytes")
+
+
+def number_turn(tx: Tx) -> int:
+    """A turn number higher than any before; 0 where the statement itself takes one."""
+    return 0 if tx.can.sequences else add_and_number(tx, turns=1).first_turn
+
+
+def total_bytes(tx: Tx) -> int:
+    """The kept byte total."""
+    return int(tx.value(totals.total_bytes))
 
 
 def to_job(row: Row) -> BatchJob:

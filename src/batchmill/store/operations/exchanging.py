@@ -15,7 +15,7 @@ from batchmill.record_checks import unstorable
 from batchmill.records import Claim, Exchange, Outcome
 from batchmill.store.boundaries import savepoint
 from batchmill.store.failures import DATABASE_ERRORS, PASSING, translate
-from batchmill.store.operations.common import add_to_total, listed
+from batchmill.store.operations.common import add_and_number, add_bytes, total_bytes
 from batchmill.store.operations.exchange_plan import Ask, HeldTurn, OpenTurn, Plan
 from batchmill.store.operations.removing import evict_step
 from batchmill.store.statements import jobs, targets, turns
@@ -37,9 +37,9 @@ def nothing_to_claim(tx: Tx, ask: Ask) -> Exchange | None:
 
     It only reads, so that idle runners don't contend for the write lock.
     """
-    if ask.want and _open_turns(tx, ask):
+    if ask.want and _open_turns(tx, ask, locking=False):
         return None
-    held = tx.rows(turns.held_turns, queue=ask.queue, holder=ask.runner_id)
+    held = tx.rows(turns.held_turns, False, queue=ask.queue, holder=ask.runner_id)
     cancelled = [turn.job_id for turn in map(HeldTurn._make, held) if turn.ended]
     ready_at = _next_ready_at(tx, ask) if ask.want else None
     return Exchange([], [], [], [], [], cancelled, ready_at)
@@ -48,7 +48,7 @@ def nothing_to_claim(tx: Tx, ask: Ask) -> Exchange | None:
 def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
     """Store, settle, claim, and keep the byte budget with one bounded step."""
     plan = Plan(ask)
-    rows = tx.rows(turns.held_turns, queue=ask.queue, holder=ask.runner_id)
+    rows = tx.rows(turns.held_turns, True, queue=ask.queue, holder=ask.runner_id)
     held = {turn.token: turn for turn in map(HeldTurn._make, rows)}
     for outcome in outcomes:
         if plan.take(outcome, held.get(outcome.token)):
@@ -117,10 +117,11 @@ def _merged(parts: Sequence[Exchanged], unstorable_tokens: Sequence[str]) -> Exc
     return Exchanged(answer, over_budget=True)
 
 
-def _open_turns(tx: Tx, ask: Ask) -> list[OpenTurn]:
+def _open_turns(tx: Tx, ask: Ask, *, locking: bool = True) -> list[OpenTurn]:
     found = tx.rows(
         turns.claimable_turns,
         ask.shared,
+        locking,
         queue=ask.queue,
         now_ms=ask.now_ms,
         runner_id=ask.runner_id,
@@ -138,21 +139,24 @@ def _write(tx: Tx, plan: Plan) -> int:
     """Write the plan; the byte total after it, 0 when nothing was stored or put back."""
     nbytes = sum(change.nbytes for change in plan.jobs.values())
     total, turn = 0, 0
-    if plan.stored or plan.back:
-        total, turn = add_to_total(tx, nbytes=nbytes, turns=len(plan.back))
+    if (plan.stored or plan.back) and not tx.can.sequences:
+        total, turn = add_and_number(tx, nbytes=nbytes, turns=len(plan.back))
     tx.run_many(targets.write_target, plan.targets)
     for place, fresh in enumerate(plan.back):
         fresh["turn"] = turn + place
     _fenced(tx.run_many(turns.write_turn, plan.back), len(plan.back))
     _fenced(tx.run_many(turns.take_turn, plan.taken), len(plan.taken))
     if plan.gone:
-        tx.run(turns.delete_turns, job_ids=listed(plan.gone))
+        tx.run(turns.delete_turns, job_ids=tx.listed(plan.gone))
     _write_jobs(tx, plan)
+    if plan.stored and tx.can.sequences:
+        add_bytes(tx, nbytes)
+        total = total_bytes(tx)
     return total
 
 
 def _write_jobs(tx: Tx, plan: Plan) -> None:
-    changes = [
+    changes = [  # in one order everywhere, so that two transactions can't wait for each other
         {
             "of_job": job_id,
             "status": change.status,
@@ -161,7 +165,7 @@ def _write_jobs(tx: Tx, plan: Plan) -> None:
             "bytes": change.nbytes,
             "lease": plan.ask.now,
         }
-        for job_id, change in plan.jobs.items()
+        for job_id, change in sorted(plan.jobs.items())
     ]
     tx.run_many(jobs.add_to_job, changes)
 
@@ -177,4 +181,4 @@ def _keep_budget(tx: Tx, plan: Plan, total: int) -> bool:
     if not plan.stored or total <= plan.ask.max_bytes:
         return False
     spared = [settled.job_id for settled in plan.settled]
-    return evict_step(tx, plan.ask.max_bytes, spared, None).more
+    return evict_step(tx, plan.ask.max_bytes, spared, None, wait=False).more

@@ -14,19 +14,21 @@ from batchmill.records import (
     TargetStatus,
     status_of_finished,
 )
-from batchmill.store.operations.common import add_to_total, listed
-from batchmill.store.statements import jobs, targets, turns
+from batchmill.store.operations.common import number_turn
+from batchmill.store.statements import jobs, runners, targets, turns
 from batchmill.store.transactions import Tx
 
 
 def see_runner(tx: Tx, runner_id: str, now_ms: int, *, hold_for_ms: int | None) -> None:
     """Note that a runner is alive; ``hold_for_ms`` is None when a submit says so for it."""
     if hold_for_ms is None:
-        known = tx.run(turns.see_submitter, runner_id=runner_id, seen_at=now_ms)
+        known = tx.run(runners.see_submitter, runner_id=runner_id, seen_at=now_ms)
     else:
-        known = tx.run(turns.see_runner, runner_id=runner_id, seen_at=now_ms, hold_for=hold_for_ms)
+        known = tx.run(
+            runners.see_runner, runner_id=runner_id, seen_at=now_ms, hold_for=hold_for_ms
+        )
     if not known:
-        tx.run(turns.insert_runner, id=runner_id, seen_at=now_ms, hold_for=hold_for_ms or 0)
+        tx.run(runners.insert_runner, id=runner_id, seen_at=now_ms, hold_for=hold_for_ms or 0)
 
 
 def hold(
@@ -36,23 +38,23 @@ def hold(
     see_runner(tx, runner_id, now_ms, hold_for_ms=hold_for_ms)
     if not tokens:
         return Held()
-    found = tx.rows(turns.current_holds, tokens=listed(tokens), holder=runner_id)
+    found = tx.rows(turns.current_holds, tokens=tx.listed(tokens), holder=runner_id)
     current = {token for token, _, _ in found}
     if found:
         tx.run(
             turns.renew_holds,
-            tokens=listed(current),
+            tokens=tx.listed(current),
             holder=runner_id,
             held_until=now_ms + hold_for_ms,
         )
-        tx.run(jobs.touch_jobs, job_ids=listed(job_id for _, job_id, _ in found), lease=now)
+        tx.run(jobs.touch_jobs, job_ids=tx.listed(job_id for _, job_id, _ in found), lease=now)
     cancelled = [job_id for _, job_id, status in found if JobStatus(status).terminal]
     return Held([token for token in tokens if token not in current], cancelled)
 
 
 def leave(tx: Tx, runner_id: str) -> None:
     """Forget a runner: its local jobs count as lost."""
-    tx.run(turns.forget_runner, runner_id=runner_id)
+    tx.run(runners.forget_runner, runner_id=runner_id)
 
 
 class _Lost(NamedTuple):
@@ -136,14 +138,14 @@ class _Release:
             turns.release_turn,
             of_job=turn.job_id,
             old_token=turn.token,
-            turn=add_to_total(self.tx, turns=1).first_turn,
+            turn=number_turn(self.tx),
             next_idx=next_idx,
             targets_failed=failed,
             same_target=int(next_idx == turn.next_idx),
         )
 
     def _leave_rotation(self, turn: _Lost) -> None:
-        self.tx.run(turns.delete_turns, job_ids=listed([turn.job_id]))
+        self.tx.run(turns.delete_turns, job_ids=self.tx.listed([turn.job_id]))
 
     def _touch(self, turn: _Lost) -> None:
         self.tx.run(jobs.touch_job, job_id=turn.job_id, lease=self.now)
@@ -163,5 +165,5 @@ def release_lost(
     release = _Release(tx, now, now_ms, max_attempts)
     for row in found:
         release.release(_Lost(*row))
-    tx.run(turns.forget_lost_runners, now_ms=now_ms, hold_for=hold_for_ms)
+    tx.run(runners.forget_lost_runners, now_ms=now_ms, hold_for=hold_for_ms)
     return Released(release.put_back, release.failed, release.settled)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from batchmill.errors import InvalidTransition, JobExists, JobNotFound
 from batchmill.records import BatchJob, JobStatus, Settled
-from batchmill.store.operations.common import add_to_total, listed, to_job
+from batchmill.store.operations.common import add_bytes, to_job
 from batchmill.store.statements import jobs, targets, turns
-from batchmill.store.transactions import Tx
+from batchmill.store.transactions import Row, Tx
 from batchmill.validation import MAX_COUNT
 
 
@@ -16,7 +16,7 @@ def create_job(tx: Tx, job: BatchJob) -> None:
         raise JobExists("job.id: a job of this id is already stored; choose another id")
     insert_job(tx, job)
     if job.nbytes:
-        add_to_total(tx, nbytes=job.nbytes)
+        add_bytes(tx, job.nbytes)
 
 
 def insert_job(tx: Tx, job: BatchJob) -> None:
@@ -52,17 +52,19 @@ def touch_and_get_job(tx: Tx, job_id: str, lease: int) -> BatchJob | None:
     return get_job(tx, job_id)
 
 
-def find_job(tx: Tx, caller: str, idem_key: str, now: int, ttl: int) -> str | None:
-    """The newest job that answers the key at ``now``."""
-    found = tx.value(jobs.job_by_key, caller=caller, idem_key=idem_key, expired=now - ttl)
+def find_job(
+    tx: Tx, caller: str, idem_key: str, now: int, ttl: int, *, current: bool = False
+) -> str | None:
+    """The newest job that answers the key at ``now``; ``current``: whatever was read before."""
+    found = tx.value(jobs.job_by_key, current, caller=caller, idem_key=idem_key, expired=now - ttl)
     return None if found is None else str(found)
 
 
-def count_live(tx: Tx, caller: str | None) -> int:
-    """Live jobs of one caller, or of all."""
+def count_live(tx: Tx, caller: str | None, *, current: bool = False) -> int:
+    """Live jobs of one caller, or of all; ``current``: whatever was read before."""
     if caller is None:
-        return int(tx.value(jobs.count_live, False))
-    return int(tx.value(jobs.count_live, True, caller=caller))
+        return int(tx.value(jobs.count_live, False, current))
+    return int(tx.value(jobs.count_live, True, current, caller=caller))
 
 
 def touch_job(tx: Tx, job_id: str, lease: int) -> None:
@@ -73,7 +75,8 @@ def touch_job(tx: Tx, job_id: str, lease: int) -> None:
 
 def set_status(tx: Tx, job_id: str, status: JobStatus, error: str, lease: int) -> None:
     """Set status and error; a terminal status also takes the job out of the rotation."""
-    row = tx.row(jobs.job_state, job_id=job_id)
+    turn = tx.row(turns.lock_turn, job_id=job_id)
+    row = tx.row(jobs.lock_job, job_id=job_id)
     if row is None:
         raise not_found()
     current = JobStatus(row[0])
@@ -83,31 +86,32 @@ def set_status(tx: Tx, job_id: str, status: JobStatus, error: str, lease: int) -
         )
     tx.run(jobs.set_status, job_id=job_id, status=status.value, error=error, lease=lease)
     if status.terminal:
-        retire_turn(tx, job_id)
+        _retire(tx, job_id, turn)
 
 
 def cancel_job(tx: Tx, job_id: str, lease: int) -> Settled | None:
     """End a live job as cancelled; what is in flight stays held until it comes back."""
-    row = tx.row(jobs.job_state, job_id=job_id)
+    turn = tx.row(turns.lock_turn, job_id=job_id)
+    row = tx.row(jobs.lock_job, job_id=job_id)
     if row is None or JobStatus(row[0]).terminal:
         return None
     status = JobStatus.CANCELLED
     tx.run(jobs.set_status, job_id=job_id, status=status.value, error="", lease=lease)
-    retire_turn(tx, job_id)
+    _retire(tx, job_id, turn)
     return Settled(job_id, status, row[1])
 
 
-def retire_turn(tx: Tx, job_id: str) -> None:
+def _retire(tx: Tx, job_id: str, turn: Row | None) -> None:
     """Delete the turn of a job that has ended, unless a target of it is still in flight."""
-    turn = tx.row(turns.turn_of_job, job_id=job_id)
     if turn is not None and turn[2] is None:
-        tx.run(turns.delete_turns, job_ids=listed([job_id]))
+        tx.run(turns.delete_turns, job_ids=tx.listed([job_id]))
 
 
 def fail_live_jobs(tx: Tx, reason: str, lease: int) -> int:
     """Fail every live job and empty the rotation."""
+    tx.rows(turns.lock_all_turns)
     unfinished = tx.rows(jobs.unfinished_jobs)
-    tx.run(targets.put_back_running, job_ids=listed({job_id for (job_id,) in unfinished}))
+    tx.run(targets.put_back_running, job_ids=tx.listed({job_id for (job_id,) in unfinished}))
     failed = tx.run(jobs.end_live_jobs, error=reason, lease=lease)
     tx.run(turns.delete_all_turns)
     return failed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from batchmill.store.operations.common import add_to_total, listed
+from batchmill.store.operations.common import add_bytes, total_bytes, total_is_missing
 from batchmill.store.statements import jobs, targets, totals, turns
-from batchmill.store.transactions import Tx
+from batchmill.store.transactions import Build, Tx
 
 STEP_JOBS: Final = 25
 """Jobs that one transaction deletes at the most, so that no writer waits long for it."""
@@ -45,24 +45,38 @@ def sweep_step(tx: Tx, expired: int, now_ms: int, limit: int | None) -> Step:
     most = _most(limit)
     found = tx.rows(jobs.expired_jobs, expired=expired, now_ms=now_ms, limit=most)
     chosen = _within_step([_Doomed(*row) for row in found])
-    _remove(tx, chosen)
-    return Step(len(chosen), len(chosen) < len(found) or len(found) == most)
+    ours = _locked(tx, chosen, jobs.lock_expired, now_ms=now_ms, expired=expired)
+    _remove(tx, ours)
+    return Step(len(ours), bool(ours) and (len(chosen) < len(found) or len(found) == most))
 
 
-def evict_step(tx: Tx, max_bytes: int, spared: Collection[str], limit: int | None) -> Step:
-    """Delete some of the finished jobs, oldest lease first, until the total fits."""
+def evict_step(
+    tx: Tx, max_bytes: int, spared: Collection[str], limit: int | None, *, wait: bool = True
+) -> Step:
+    """Delete some of the finished jobs, oldest lease first, until the total fits.
+
+    One eviction at a time: two that saw the same total would delete twice what is needed. With
+    ``wait`` false, one that is under way is left to it: a transaction that holds other locks must
+    not wait for it.
+    """
+    if tx.row(totals.lock_evictions, not wait) is None:
+        if wait:
+            raise total_is_missing()
+        return Step(0, True)
     total = total_bytes(tx)
     if total <= max_bytes:
         return Step(0, False)
-    found = tx.rows(jobs.evictable_jobs, spared=listed(spared), limit=_most(limit))
+    found = tx.rows(jobs.evictable_jobs, spared=tx.listed(spared), limit=_most(limit))
     chosen = _within_step(_until_it_fits([_Doomed(*row) for row in found], total - max_bytes))
-    _remove(tx, chosen)
-    left = total - sum(job.nbytes for job in chosen)
-    return Step(len(chosen), bool(chosen) and left > max_bytes)
+    ours = _locked(tx, chosen, jobs.lock_ended, now_ms=None)
+    _remove(tx, ours)
+    left = total - sum(job.nbytes for job in ours)
+    return Step(len(ours), bool(ours) and left > max_bytes)
 
 
 def delete_job(tx: Tx, job_id: str) -> bool:
     """Delete one job, whatever its status."""
+    tx.row(turns.lock_turn, job_id=job_id)
     nbytes = tx.value(jobs.bytes_of_job, job_id=job_id)
     if nbytes is None:
         return False
@@ -70,9 +84,25 @@ def delete_job(tx: Tx, job_id: str) -> bool:
     return True
 
 
-def total_bytes(tx: Tx) -> int:
-    """The kept byte total."""
-    return int(tx.value(totals.total_bytes))
+def _locked(
+    tx: Tx, chosen: Sequence[_Doomed], lock: Build, *, now_ms: int | None, **params: int
+) -> list[_Doomed]:
+    """Those of the chosen jobs that nobody else works on, and that are still to go.
+
+    Where the write lock is the file's, that is all of them. Elsewhere turns are locked before
+    jobs, as by every other transaction, and what was read before the locks is looked at again.
+    """
+    if not (tx.can.row_locks and chosen):
+        return list(chosen)
+    job_ids = tx.listed(job.job_id for job in chosen)
+    free = {job_id for (job_id,) in tx.rows(turns.lock_free_turns, job_ids=job_ids)}
+    busy = {
+        job_id
+        for job_id, held_until in tx.rows(turns.turns_of_jobs, job_ids=job_ids)
+        if job_id not in free or (now_ms is not None and (held_until or now_ms) > now_ms)
+    }
+    job_ids = tx.listed(job.job_id for job in chosen if job.job_id not in busy)
+    return [_Doomed(*row) for row in tx.rows(lock, job_ids=job_ids, **params)]
 
 
 def _most(limit: int | None) -> int:
@@ -103,10 +133,10 @@ def _remove(tx: Tx, chosen: Sequence[_Doomed]) -> None:
     """Delete rows of every table in so many words: a connection may have foreign keys off."""
     if not chosen:
         return
-    job_ids = listed(job.job_id for job in chosen)
+    job_ids = tx.listed(job.job_id for job in chosen)
     tx.run(targets.delete_targets, job_ids=job_ids)
     tx.run(turns.delete_turns, job_ids=job_ids)
     tx.run(jobs.delete_jobs, job_ids=job_ids)
     freed = sum(job.nbytes for job in chosen)
     if freed:
-        add_to_total(tx, nbytes=-freed)
+        add_bytes(tx, -freed)

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TypeVar
 
 from batchmill.records import StoreStats
-from batchmill.store.operations.removing import total_bytes
+from batchmill.store.operations.common import total_bytes
 from batchmill.store.statements import jobs, targets
 from batchmill.store.transactions import Tx
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from batchmill.errors import Busy, CallerBusy, JobExists, NoTargets, SubmitRejected, TooManyTargets
 from batchmill.records import Admission, BatchJob, BatchTarget, Limits
 from batchmill.store.operations import jobs as job_operations
-from batchmill.store.operations.common import add_to_total
+from batchmill.store.operations.common import number_turn
 from batchmill.store.operations.holding import see_runner
 from batchmill.store.operations.targets import insert_targets
-from batchmill.store.statements import jobs, turns
+from batchmill.store.statements import jobs, totals, turns
 from batchmill.store.transactions import Tx
 from batchmill.validation import AT_ONCE
 
@@ -35,7 +35,8 @@ def submit(tx: Tx, new: Submission) -> Admission:
     if not new.targets:
         return Admission(None, False, NoTargets)
     job = new.job
-    known = job_operations.find_job(tx, job.caller, job.idem_key, new.now, new.ttl)
+    tx.row(totals.lock_caps)
+    known = job_operations.find_job(tx, job.caller, job.idem_key, new.now, new.ttl, current=True)
     if known is not None:
         job_operations.touch_job(tx, known, new.now)
         return Admission(known, True, None)
@@ -50,9 +51,9 @@ def _rejection(tx: Tx, new: Submission) -> type[SubmitRejected] | None:
     """The first cap that the job would break."""
     if len(new.targets) > new.limits.targets_per_job:
         return TooManyTargets
-    if job_operations.count_live(tx, new.job.caller) >= new.limits.jobs_per_caller:
+    if job_operations.count_live(tx, new.job.caller, current=True) >= new.limits.jobs_per_caller:
         return CallerBusy
-    if job_operations.count_live(tx, None) >= new.limits.jobs_total:
+    if job_operations.count_live(tx, None, current=True) >= new.limits.jobs_total:
         return Busy
     return None
 
@@ -65,7 +66,7 @@ def _store(tx: Tx, new: Submission) -> None:
     tx.run(
         turns.insert_turn,
         job_id=new.job.id,
-        turn=add_to_total(tx, turns=1).first_turn,
+        turn=number_turn(tx),
         next_idx=0,
         ready_at=AT_ONCE,
         queue=new.queue,

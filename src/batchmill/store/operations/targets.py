@@ -8,7 +8,7 @@ from typing import Any
 
 from batchmill.errors import InvalidTransition, TargetExists, TargetNotFound
 from batchmill.records import BatchTarget, TargetStatus, status_of_finished, stored_bytes
-from batchmill.store.operations.common import add_to_total, listed, to_target
+from batchmill.store.operations.common import add_bytes, number_turn, to_target
 from batchmill.store.operations.jobs import not_found
 from batchmill.store.statements import jobs, targets, turns
 from batchmill.store.transactions import Tx
@@ -17,12 +17,14 @@ from batchmill.validation import MAX_COUNT
 
 def put_targets(tx: Tx, job_id: str, new: Sequence[BatchTarget]) -> None:
     """Add targets to a job made by ``create_job``; what they hold is counted."""
-    row = tx.row(jobs.job_state, job_id=job_id)
-    if row is None:
+    turn = tx.row(turns.lock_turn, job_id=job_id)
+    if tx.row(jobs.lock_job, job_id=job_id) is None:
         raise not_found()
-    if tx.row(turns.turn_of_job, job_id=job_id) is not None:
+    if turn is not None:
         raise InvalidTransition("targets: those of a submitted job are fixed; submit another job")
-    idxs = listed(target.idx for target in new)
+    if not new:
+        return
+    idxs = tx.listed(target.idx for target in new)
     if tx.row(targets.known_indexes, job_id=job_id, idxs=idxs) is not None:
         raise TargetExists("targets: the job already has a target of one of these indexes")
     insert_targets(tx, new)
@@ -30,7 +32,7 @@ def put_targets(tx: Tx, job_id: str, new: Sequence[BatchTarget]) -> None:
     nbytes = sum(stored_bytes(target.result) for target in new)
     if done or nbytes:
         tx.run(jobs.add_to_counters, job_id=job_id, done=done, bytes=nbytes)
-        add_to_total(tx, nbytes=nbytes)
+        add_bytes(tx, nbytes)
 
 
 def insert_targets(tx: Tx, new: Sequence[BatchTarget]) -> None:
@@ -102,11 +104,12 @@ class TargetWrite:
 
 def update_target(tx: Tx, write: TargetWrite) -> None:
     """Write a target by hand: the row, the job's counters and lease, the total, the rotation."""
+    turn = tx.row(turns.lock_turn, job_id=write.job_id)
+    tx.row(jobs.lock_job, job_id=write.job_id)
     state = tx.row(targets.target_state, job_id=write.job_id, idx=write.idx)
     if state is None:
         raise TargetNotFound("idx: the job has no target of this index, or there is no such job")
     before, bytes_before = TargetStatus(state[0]), int(state[1])
-    turn = tx.row(turns.turn_of_job, job_id=write.job_id)
     _check_transition(write, before, turn)
     nbytes = stored_bytes(write.result)
     tx.run(
@@ -122,9 +125,12 @@ def update_target(tx: Tx, write: TargetWrite) -> None:
         result=write.result,
     )
     newly = int(write.status.finished and not before.finished)
-    _count(tx, write, newly, nbytes - bytes_before)
+    tx.run(jobs.add_to_counters, job_id=write.job_id, done=newly, bytes=nbytes - bytes_before)
+    tx.run(jobs.touch_job, job_id=write.job_id, lease=write.lease)
     if turn is not None and write.status.finished:
         _move_on(tx, write, before, turn)
+    if nbytes != bytes_before:
+        add_bytes(tx, nbytes - bytes_before)
 
 
 def _check_transition(
@@ -141,13 +147,6 @@ def _check_transition(
         raise InvalidTransition("idx: a runner has this target in flight; wait until it is stored")
     if write.status is TargetStatus.RUNNING:
         raise InvalidTransition("status: only a runner starts the targets of a submitted job")
-
-
-def _count(tx: Tx, write: TargetWrite, done: int, nbytes: int) -> None:
-    tx.run(jobs.add_to_counters, job_id=write.job_id, done=done, bytes=nbytes)
-    tx.run(jobs.touch_job, job_id=write.job_id, lease=write.lease)
-    if nbytes:
-        add_to_total(tx, nbytes=nbytes)
 
 
 def _move_on(tx: Tx, write: TargetWrite, before: TargetStatus, turn: tuple[Any, ...]) -> None:
@@ -167,7 +166,7 @@ def _move_on(tx: Tx, write: TargetWrite, before: TargetStatus, turn: tuple[Any, 
     tx.run(
         turns.move_turn,
         of_job=write.job_id,
-        turn=add_to_total(tx, turns=1).first_turn,
+        turn=number_turn(tx),
         next_idx=following,
         targets_failed=failed,
     )
@@ -178,4 +177,4 @@ def _settle(tx: Tx, write: TargetWrite, failed: int) -> None:
     total = tx.value(jobs.targets_total, job_id=write.job_id)
     status = status_of_finished(total, failed)
     tx.run(jobs.set_status, job_id=write.job_id, status=status.value, error="", lease=write.lease)
-    tx.run(turns.delete_turns, job_ids=listed([write.job_id]))
+    tx.run(turns.delete_turns, job_ids=tx.listed([write.job_id]))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     ColumnElement,
+    Select,
     Table,
     Text,
     bindparam,
+    case,
     func,
     literal_column,
     select,
@@ -17,7 +20,7 @@ from sqlalchemy import (
 
 from batchmill.records import KEY_STATUSES, LIVE_STATUSES
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.models import metadata
+from batchmill.store.models import TURN_NUMBER, metadata
 
 JOB: Final[Table] = metadata.tables["batch_job"]
 TARGET: Final[Table] = metadata.tables["batch_target"]
@@ -58,8 +61,39 @@ def among(can: Capabilities, column: Any, name: str) -> ColumnElement[bool]:
     limit on the number of parameters (cases.md 25). See :func:`batchmill.store.operations.listed`
     for the value.
     """
-    if not can.json_each:
-        raise NotImplementedError
-    each = func.json_each(bindparam(name, type_=Text)).table_valued("value", name=f"{name}_list")
-    chosen: ColumnElement[bool] = column.in_(select(each.c.value))
+    chosen: ColumnElement[bool]
+    if can.lists == "json":
+        each = func.json_each(bindparam(name, type_=Text)).table_valued(
+            "value", name=f"{name}_list"
+        )
+        chosen = column.in_(select(each.c.value))
+    elif can.lists == "array":
+        chosen = column == func.any(bindparam(name, type_=ARRAY(column.type)))
+    else:  # the driver writes a tuple out itself, in parentheses
+        chosen = column.op("IN", is_comparison=True)(bindparam(name, type_=Text))
     return chosen
+
+
+def locked(
+    can: Capabilities, query: Select[Any], *tables: Table, skip: bool = False
+) -> Select[Any]:
+    """The query, locking the rows that it finds in these tables, where the database locks rows.
+
+    What it waited for is read anew, but on PostgreSQL only in the tables that are named: name each
+    one whose columns decide something. ``skip``: rows that somebody else has locked are left out.
+    """
+    if not can.row_locks:
+        return query
+    return query.with_for_update(of=tables if can.locks_of else None, skip_locked=skip)
+
+
+def fresh_turn(can: Capabilities) -> Any:
+    """A number higher than any before: of the sequence, or the parameter ``turn``."""
+    return TURN_NUMBER.next_value() if can.sequences else number("turn")
+
+
+def lost_from() -> Any:
+    """When a runner counts as lost: its own hold_for after it was seen, or ours if it is longer."""
+    return RUNNER.c.seen_at + case(
+        (RUNNER.c.hold_for > number("hold_for"), RUNNER.c.hold_for), else_=number("hold_for")
+    )

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Executable, Text, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Executable,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from batchmill.store.capabilities import Capabilities
 from batchmill.store.statements.common import (
@@ -12,6 +23,7 @@ from batchmill.store.statements.common import (
     answers_key,
     ended,
     live,
+    locked,
     number,
     word,
 )
@@ -34,14 +46,23 @@ def job_state(_: Capabilities) -> Executable:
     return select(JOB.c.status, JOB.c.created_at).where(JOB.c.id == bindparam("job_id"))
 
 
+def lock_job(can: Capabilities) -> Executable:
+    """Status and creation time of one job, which nobody else may change from here on."""
+    query = select(JOB.c.status, JOB.c.created_at).where(JOB.c.id == bindparam("job_id"))
+    return locked(can, query, JOB)
+
+
 def targets_total(_: Capabilities) -> Executable:
     """How many targets one job has."""
     return select(JOB.c.targets_total).where(JOB.c.id == bindparam("job_id"))
 
 
-def job_by_key(_: Capabilities) -> Executable:
-    """The newest job that answers a caller's key and whose lease ends after ``expired``."""
-    return (
+def job_by_key(can: Capabilities, current: bool) -> Executable:
+    """The newest job that answers a caller's key and whose lease ends after ``expired``.
+
+    ``current``: as it is now, not as it was when the transaction began.
+    """
+    found = (
         select(JOB.c.id)
         .where(
             JOB.c.caller == bindparam("caller"),
@@ -52,12 +73,15 @@ def job_by_key(_: Capabilities) -> Executable:
         .order_by(JOB.c.created_at.desc(), JOB.c.id.desc())
         .limit(1)
     )
+    return found.with_for_update(read=True) if current and can.stale_reads else found
 
 
-def count_live(_: Capabilities, by_caller: bool) -> Executable:
-    """How many jobs are live, of one caller or of all."""
+def count_live(can: Capabilities, by_caller: bool, current: bool) -> Executable:
+    """How many jobs are live, of one caller or of all; ``current`` as in :func:`job_by_key`."""
     counted = select(func.count()).select_from(JOB).where(live())
-    return counted.where(JOB.c.caller == bindparam("caller")) if by_caller else counted
+    if by_caller:
+        counted = counted.where(JOB.c.caller == bindparam("caller"))
+    return counted.with_for_update(read=True) if current and can.stale_reads else counted
 
 
 def touch_job(_: Capabilities) -> Executable:
@@ -186,9 +210,28 @@ def evictable_jobs(can: Capabilities) -> Executable:
     )
 
 
-def bytes_of_job(_: Capabilities) -> Executable:
-    """What one job counts for in the byte total."""
-    return select(JOB.c.nbytes).where(JOB.c.id == bindparam("job_id"))
+def bytes_of_job(can: Capabilities) -> Executable:
+    """What one job counts for in the byte total, which nobody may change from here on."""
+    return locked(can, select(JOB.c.nbytes).where(JOB.c.id == bindparam("job_id")), JOB)
+
+
+def _lock_doomed(can: Capabilities, still: ColumnElement[bool]) -> Executable:
+    query = (
+        select(JOB.c.id, JOB.c.targets_total, JOB.c.nbytes)
+        .where(among(can, JOB.c.id, "job_ids"), still)
+        .order_by(JOB.c.lease, JOB.c.id)
+    )
+    return locked(can, query, JOB, skip=True)
+
+
+def lock_expired(can: Capabilities) -> Executable:
+    """Those of a list of jobs that are free and still expired, with what they take."""
+    return _lock_doomed(can, JOB.c.lease <= number("expired"))
+
+
+def lock_ended(can: Capabilities) -> Executable:
+    """Those of a list of jobs that are free and have ended, with what they take."""
+    return _lock_doomed(can, ended())
 
 
 def delete_jobs(can: Capabilities) -> Executable:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlalchemy import Executable, func, select, update
 
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.statements.common import TOTAL, number
+from batchmill.store.statements.common import TOTAL, locked, number
 
 
-def add_to_total(_: Capabilities) -> Executable:
-    """Add bytes and turns; hands out the total and the last turn number."""
+def add_and_number(_: Capabilities) -> Executable:
+    """Add bytes and turns to the one shard; hands out the total and the last turn number."""
     return (
         update(TOTAL)
         .where(TOTAL.c.shard == 0)
@@ -18,6 +18,22 @@ def add_to_total(_: Capabilities) -> Executable:
     )
 
 
+def add_bytes(_: Capabilities) -> Executable:
+    """Add bytes to one of several shards."""
+    added = update(TOTAL).where(TOTAL.c.shard == number("at_shard"))
+    return added.values(nbytes=TOTAL.c.nbytes + number("bytes"))
+
+
 def total_bytes(_: Capabilities) -> Executable:
     """The byte total over all shards."""
     return select(func.coalesce(func.sum(TOTAL.c.nbytes), 0))
+
+
+def lock_evictions(can: Capabilities, skip: bool) -> Executable:
+    """Let no other eviction count the same bytes; ``skip``: find nothing where one is at it."""
+    return locked(can, select(TOTAL.c.shard).where(TOTAL.c.shard == -2), TOTAL, skip=skip)
+
+
+def lock_caps(can: Capabilities) -> Executable:
+    """Let no other submit count live jobs before this one has committed."""
+    return locked(can, select(TOTAL.c.shard).where(TOTAL.c.shard == -1), TOTAL)

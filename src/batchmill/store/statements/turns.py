@@ -20,21 +20,49 @@ from sqlalchemy import (
 )
 
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.statements.common import JOB, RUNNER, TARGET, TURN, among, number, word
+from batchmill.store.statements.common import (
+    JOB,
+    RUNNER,
+    TARGET,
+    TURN,
+    among,
+    fresh_turn,
+    locked,
+    lost_from,
+    number,
+    word,
+)
 from batchmill.validation import AT_ONCE
 
 
-def insert_turn(_: Capabilities) -> Executable:
+def insert_turn(can: Capabilities) -> Executable:
     """Put a job in the rotation."""
-    names = ("job_id", "turn", "next_idx", "ready_at", "queue", "home")
-    return insert(TURN).values({name: bindparam(name) for name in names})
-
-
-def turn_of_job(_: Capabilities) -> Executable:
-    """One job's turn: next index, failed targets, token."""
-    return select(TURN.c.next_idx, TURN.c.targets_failed, TURN.c.token).where(
-        TURN.c.job_id == bindparam("job_id")
+    names = ("job_id", "next_idx", "ready_at", "queue", "home")
+    return insert(TURN).values(
+        {name: bindparam(name) for name in names} | {"turn": fresh_turn(can)}
     )
+
+
+def lock_turn(can: Capabilities) -> Executable:
+    """One job's turn: next index, failed targets, token. Every writer locks it before the job."""
+    query = select(TURN.c.next_idx, TURN.c.targets_failed, TURN.c.token)
+    return locked(can, query.where(TURN.c.job_id == bindparam("job_id")), TURN)
+
+
+def lock_free_turns(can: Capabilities) -> Executable:
+    """Those turns of a list of jobs that nobody else has locked."""
+    query = select(TURN.c.job_id).where(among(can, TURN.c.job_id, "job_ids"))
+    return locked(can, query, TURN, skip=True)
+
+
+def turns_of_jobs(can: Capabilities) -> Executable:
+    """Which of a list of jobs have a turn, locked or not, and until when it is held."""
+    return select(TURN.c.job_id, TURN.c.held_until).where(among(can, TURN.c.job_id, "job_ids"))
+
+
+def lock_all_turns(can: Capabilities) -> Executable:
+    """The whole rotation."""
+    return locked(can, select(TURN.c.job_id).order_by(TURN.c.job_id), TURN)
 
 
 def _its_job() -> Any:
@@ -59,7 +87,7 @@ def _with_target(columns: tuple[Any, ...], target: Any) -> Select[Any]:
     )
 
 
-def held_turns(_: Capabilities) -> Executable:
+def held_turns(can: Capabilities, locking: bool) -> Executable:
     """Everything that a runner has in flight, each with its job and the target after it."""
     following = TARGET.alias("following")
     pending = TARGET.alias("pending")
@@ -86,11 +114,13 @@ def held_turns(_: Capabilities) -> Executable:
     joined = TURN.join(JOB, _its_job()).outerjoin(
         following, and_(following.c.job_id == TURN.c.job_id, following.c.idx == next_idx)
     )
-    return (
+    query = (
         _with_target(columns, following)
         .select_from(joined)
         .where(TURN.c.queue == bindparam("queue"), TURN.c.holder == bindparam("holder"))
+        .order_by(TURN.c.job_id)
     )
+    return locked(can, query, TURN, JOB) if locking else query
 
 
 def _open_to(shared: bool) -> Any:
@@ -99,13 +129,13 @@ def _open_to(shared: bool) -> Any:
     return or_(mine, TURN.c.home.is_(None)) if shared else mine
 
 
-def claimable_turns(_: Capabilities, shared: bool) -> Executable:
+def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executable:
     """The turns that are ready, lowest first, each with its job and its next target."""
     columns = (TURN.c.next_idx, TURN.c.targets_failed, TURN.c.busy_since)
     joined = TURN.join(JOB, _its_job()).join(
         TARGET, and_(TARGET.c.job_id == TURN.c.job_id, TARGET.c.idx == TURN.c.next_idx)
     )
-    return (
+    query = (
         _with_target(columns, TARGET)
         .select_from(joined)
         .where(
@@ -117,6 +147,7 @@ def claimable_turns(_: Capabilities, shared: bool) -> Executable:
         .order_by(TURN.c.turn, TURN.c.job_id)
         .limit(number("want"))
     )
+    return locked(can, query, TURN, skip=True) if locking else query
 
 
 def next_ready(_: Capabilities, shared: bool) -> Executable:
@@ -126,7 +157,7 @@ def next_ready(_: Capabilities, shared: bool) -> Executable:
     )
 
 
-def write_turn(_: Capabilities) -> Executable:
+def write_turn(can: Capabilities) -> Executable:
     """Write a turn anew, if its token is still the one that was read (NULL: not held)."""
     return (
         update(TURN)
@@ -135,7 +166,7 @@ def write_turn(_: Capabilities) -> Executable:
             TURN.c.token.is_not_distinct_from(bindparam("old_token")),
         )
         .values(
-            turn=number("turn"),
+            turn=fresh_turn(can),
             next_idx=number("next_idx"),
             targets_failed=number("targets_failed"),
             ready_at=number("ready_at"),
@@ -158,13 +189,13 @@ def take_turn(_: Capabilities) -> Executable:
     )
 
 
-def move_turn(_: Capabilities) -> Executable:
+def move_turn(can: Capabilities) -> Executable:
     """Move a job on after the target whose turn it was has been stored by hand."""
     return (
         update(TURN)
         .where(TURN.c.job_id == bindparam("of_job"))
         .values(
-            turn=number("turn"),
+            turn=fresh_turn(can),
             next_idx=number("next_idx"),
             targets_failed=number("targets_failed"),
             ready_at=AT_ONCE,
@@ -182,14 +213,14 @@ def count_failed(_: Capabilities) -> Executable:
     )
 
 
-def release_turn(_: Capabilities) -> Executable:
+def release_turn(can: Capabilities) -> Executable:
     """Take a lapsed hold off a turn; ``busy_since`` survives while the target is the same."""
     busy_since = case((number("same_target") == 1, TURN.c.busy_since))
     return (
         update(TURN)
         .where(TURN.c.job_id == bindparam("of_job"), TURN.c.token == bindparam("old_token"))
         .values(
-            turn=number("turn"),
+            turn=fresh_turn(can),
             next_idx=number("next_idx"),
             targets_failed=number("targets_failed"),
             ready_at=AT_ONCE,
@@ -203,11 +234,13 @@ def release_turn(_: Capabilities) -> Executable:
 
 def current_holds(can: Capabilities) -> Executable:
     """Which of a list of tokens a runner still holds, with their jobs."""
-    return (
+    query = (
         select(TURN.c.token, TURN.c.job_id, JOB.c.status)
         .select_from(TURN.join(JOB, _its_job()))
         .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
+        .order_by(TURN.c.job_id)
     )
+    return locked(can, query, TURN, JOB)
 
 
 def renew_holds(can: Capabilities) -> Executable:
@@ -219,24 +252,17 @@ def renew_holds(can: Capabilities) -> Executable:
     )
 
 
-def _lost_from() -> Any:
-    """When a runner counts as lost: its own hold_for after it was seen, or ours if it is longer."""
-    return RUNNER.c.seen_at + case(
-        (RUNNER.c.hold_for > number("hold_for"), RUNNER.c.hold_for), else_=number("hold_for")
-    )
-
-
 def _home_is_lost() -> Any:
     """The home of a turn is lost, or has left."""
-    seen = select(RUNNER.c.id).where(RUNNER.c.id == TURN.c.home, _lost_from() > number("now_ms"))
+    seen = select(RUNNER.c.id).where(RUNNER.c.id == TURN.c.home, lost_from() > number("now_ms"))
     return and_(TURN.c.home.is_not(None), ~seen.exists())
 
 
-def lost_turns(_: Capabilities) -> Executable:
+def lost_turns(can: Capabilities) -> Executable:
     """Turns that their runner has lost: a hold that lapsed, or a home that is gone."""
     lapsed = TURN.c.held_until <= number("now_ms")
     home_lost = _home_is_lost()
-    return (
+    query = (
         select(
             TURN.c.job_id,
             TURN.c.token,
@@ -257,6 +283,7 @@ def lost_turns(_: Capabilities) -> Executable:
         .order_by(TURN.c.turn, TURN.c.job_id)
         .limit(number("limit"))
     )
+    return locked(can, query, TURN, JOB, skip=True)
 
 
 def delete_turns(can: Capabilities) -> Executable:
@@ -267,38 +294,3 @@ def delete_turns(can: Capabilities) -> Executable:
 def delete_all_turns(_: Capabilities) -> Executable:
     """Empty the rotation."""
     return delete(TURN)
-
-
-def see_runner(_: Capabilities) -> Executable:
-    """Note that a known runner is alive."""
-    return (
-        update(RUNNER)
-        .where(RUNNER.c.id == bindparam("runner_id"))
-        .values(seen_at=number("seen_at"), hold_for=number("hold_for"))
-    )
-
-
-def see_submitter(_: Capabilities) -> Executable:
-    """Note that a known runner is alive, leaving alone what it holds for."""
-    return (
-        update(RUNNER)
-        .where(RUNNER.c.id == bindparam("runner_id"))
-        .values(seen_at=number("seen_at"))
-    )
-
-
-def insert_runner(_: Capabilities) -> Executable:
-    """Note a runner for the first time."""
-    names = ("id", "seen_at", "hold_for")
-    return insert(RUNNER).values({name: bindparam(name) for name in names})
-
-
-def forget_runner(_: Capabilities) -> Executable:
-    """Forget one runner."""
-    return delete(RUNNER).where(RUNNER.c.id == bindparam("runner_id"))
-
-
-def forget_lost_runners(_: Capabilities) -> Executable:
-    """Forget the runners that were not seen for long and have no local job left."""
-    at_home = select(TURN.c.job_id).where(TURN.c.home == RUNNER.c.id).exists()
-    return delete(RUNNER).where(_lost_from() <= number("now_ms"), ~at_home)

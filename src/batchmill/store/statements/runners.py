@@ -1,0 +1,43 @@
+"""Statements on ``batch_runner``: which runners are alive."""
+
+from __future__ import annotations
+
+from sqlalchemy import Executable, bindparam, delete, insert, select, update
+
+from batchmill.store.capabilities import Capabilities
+from batchmill.store.statements.common import RUNNER, TURN, lost_from, number
+
+
+def see_runner(_: Capabilities) -> Executable:
+    """Note that a known runner is alive."""
+    return (
+        update(RUNNER)
+        .where(RUNNER.c.id == bindparam("runner_id"))
+        .values(seen_at=number("seen_at"), hold_for=number("hold_for"))
+    )
+
+
+def see_submitter(_: Capabilities) -> Executable:
+    """Note that a known runner is alive, leaving alone what it holds for."""
+    return (
+        update(RUNNER)
+        .where(RUNNER.c.id == bindparam("runner_id"))
+        .values(seen_at=number("seen_at"))
+    )
+
+
+def insert_runner(_: Capabilities) -> Executable:
+    """Note a runner for the first time."""
+    names = ("id", "seen_at", "hold_for")
+    return insert(RUNNER).values({name: bindparam(name) for name in names})
+
+
+def forget_runner(_: Capabilities) -> Executable:
+    """Forget one runner."""
+    return delete(RUNNER).where(RUNNER.c.id == bindparam("runner_id"))
+
+
+def forget_lost_runners(_: Capabilities) -> Executable:
+    """Forget the runners that were not seen for long and have no local job left."""
+    at_home = select(TURN.c.job_id).where(TURN.c.home == RUNNER.c.id).exists()
+    return delete(RUNNER).where(lost_from() <= number("now_ms"), ~at_home)
