@@ -112,7 +112,7 @@ def held_turns(can: Capabilities, locking: bool) -> Executable:
         following.c.idx,
     )
     joined = TURN.join(JOB, _its_job()).outerjoin(
-        following, and_(following.c.job_id == TURN.c.job_id, following.c.idx == next_idx)
+        following, and_(following.c.job_id == TURN.c.job_id, following.c.idx == _pending_after())
     )
     query = (
         _with_target(columns, following)
