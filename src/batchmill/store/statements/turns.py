@@ -87,19 +87,20 @@ def _with_target(columns: tuple[Any, ...], target: Any) -> Select[Any]:
     )
 
 
+def _pending_after() -> Any:
+    """The index of the next pending target after the one whose turn it is."""
+    pending = TARGET.alias("pending")
+    after = select(func.min(pending.c.idx)).where(
+        pending.c.job_id == TURN.c.job_id,
+        pending.c.idx > TURN.c.next_idx,
+        pending.c.status == word("pending"),
+    )
+    return after.scalar_subquery()
+
+
 def held_turns(can: Capabilities, locking: bool) -> Executable:
     """Everything that a runner has in flight, each with its job and the target after it."""
     following = TARGET.alias("following")
-    pending = TARGET.alias("pending")
-    next_idx = (
-        select(func.min(pending.c.idx))
-        .where(
-            pending.c.job_id == TURN.c.job_id,
-            pending.c.idx > TURN.c.next_idx,
-            pending.c.status == word("pending"),
-        )
-        .scalar_subquery()
-    )
     columns = (
         TURN.c.token,
         TURN.c.next_idx,
