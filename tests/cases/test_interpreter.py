@@ -7,9 +7,9 @@ import signal
 import pytest
 
 from batchmill.runner import Result, Runner
-from tests.runner.helpers import PATIENCE, User
+from tests.runner.helpers import User
 from tests.support.invariants import broken
-from tests.support.script import hears, script
+from tests.support.script import PATIENCE, hears, script
 
 RUNNING = """
     runner = Runner(store, block, resolve_caller=resolve).start()
@@ -55,10 +55,11 @@ def test_case_s14_ctrl_c_with_jobs_live(database, store):
 
 FORKING = """
     import warnings; warnings.simplefilter("ignore")  # Python's own about forks and threads
+    forked = threading.Event()  # no thread may be inside SQLite at the moment of a fork
     def fetch(context, caller, target):
         os.write(1, f"{os.getpid()} {target.url}\\n".encode())
         begun.set()
-        context.wait(0.02)
+        forked.wait(20)
         return Result("x")
     config = RunnerConfig(targets_per_job=40)
     runner = Runner(store, fetch, config).start()
@@ -79,6 +80,7 @@ FORKING = """
             finally:
                 os._exit(code)
         children.append(child)
+    forked.set()
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert codes == [0] * 4, codes
     assert runner.wait(job, 20).status == "done"
