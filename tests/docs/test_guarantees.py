@@ -71,7 +71,7 @@ def test_no_name_is_found_that_is_not_there() -> None:
 def test_every_kind_of_proof_is_used() -> None:
     """Each folder of tests that tries to break the store proves something on the page."""
     folders = {name.split("/")[1] for name in NAMED if name.startswith("tests/")}
-    trying = {"bad_input", "faults", "kill", "model", "races", "soak"}
+    trying = {"bad_input", "broken", "cases", "faults", "kill", "model", "races", "soak"}
     assert folders >= trying
 
 
