@@ -76,6 +76,7 @@ class Homes(SubmittedContract):
         steps.hold(runner="r2", now=T + 50, hold_for=60)
         released = steps.release(now=T + 60)
         assert [settled.job_id for settled in released.settled] == ["mine"]
+        assert (released.put_back, released.failed) == (0, [])
         assert (job_in(store, "other").status, job_in(store, "shared").status) == (
             JobStatus.QUEUED,
             JobStatus.QUEUED,
