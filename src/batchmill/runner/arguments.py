@@ -13,7 +13,6 @@ from batchmill.validation import check_callable
 
 
 def check_arguments(
-    *,
     store: Any,
     fetch: Any,
     config: Any,

@@ -62,15 +62,7 @@ class Runner(JobReader, Generic[C]):
         clock: Callable[[], float] | None = None,
         logger: logging.Logger | None = None,
     ) -> None:
-        check_arguments(
-            store=store,
-            fetch=fetch,
-            config=config,
-            hooks=hooks,
-            resolve_caller=resolve_caller,
-            clock=clock,
-            logger=logger,
-        )
+        check_arguments(store, fetch, config, hooks, resolve_caller, clock, logger)
         self.config: RunnerConfig = RunnerConfig() if config is None else config
         self._label = check_text("runner_id", "runner" if runner_id is None else runner_id)
         self._queue = check_name("queue", queue, least=1)
