@@ -51,9 +51,15 @@ def upgrade() -> None:
         if_not_exists=again,
     )
     op.create_index(
-        op.f("batch_job_caller_idem_key_ix"),
+        op.f("batch_job_caller_idem_key_created_at_id_ix"),
         "batch_job",
-        ["caller", "idem_key"],
+        ["caller", "idem_key", "created_at", "id"],
+        if_not_exists=again,
+    )
+    op.create_index(
+        op.f("batch_job_caller_created_at_id_ix"),
+        "batch_job",
+        ["caller", "created_at", "id"],
         if_not_exists=again,
     )
     op.create_index(

@@ -264,8 +264,8 @@ class BatchRepository(QueueRepository):
         """Jobs, newest first; the next page begins after the last job's id.
 
         None leaves a filter out; ``limit=None`` lists them all. A page of live jobs costs what
-        the live jobs are; one by caller may look at all that the caller has, one by a rare
-        terminal status at all jobs. Raises ``JobNotFound`` when the job ``after`` is no more.
+        the live jobs are; one by a rare terminal status may look at all jobs, or at all of the
+        caller's. Raises ``JobNotFound`` when the job ``after`` is no more.
         """
         if caller is not None:
             caller = check_name("caller", caller)

@@ -15,7 +15,8 @@ CREATE TABLE batch_job (
     CONSTRAINT batch_job_pk PRIMARY KEY (id),
     CONSTRAINT batch_job_status_ck CHECK (status IN ('queued', 'running', 'done', 'partial', 'failed', 'cancelled'))
 );
-CREATE INDEX batch_job_caller_idem_key_ix ON batch_job (caller, idem_key);
+CREATE INDEX batch_job_caller_created_at_id_ix ON batch_job (caller, created_at, id);
+CREATE INDEX batch_job_caller_idem_key_created_at_id_ix ON batch_job (caller, idem_key, created_at, id);
 CREATE INDEX batch_job_created_at_id_ix ON batch_job (created_at, id);
 CREATE INDEX batch_job_lease_id_ix ON batch_job (lease, id);
 CREATE INDEX batch_job_status_caller_ix ON batch_job (status, caller) WHERE status IN ('queued', 'running');
