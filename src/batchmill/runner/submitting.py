@@ -118,7 +118,7 @@ class Submitter(Generic[C]):
         return Submission(admission.job_id, admission.reused)
 
 
-def _name_of(caller: object) -> str:
+def _name_of(caller: Any) -> str:
     if not hasattr(caller, "name"):
         raise InvalidInput("caller: must have a name (str), like any batchmill.runner.Caller")
     return check_name("caller.name", caller.name)

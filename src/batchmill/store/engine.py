@@ -55,7 +55,7 @@ def create_store_engine(
 
 def _server_engine(address: URL, engine_kwargs: dict[str, Any]) -> Engine:
     """READ COMMITTED from the connect on: a claim must see what was committed before it."""
-    options = {"isolation_level": "READ COMMITTED"} | engine_kwargs
+    options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} | engine_kwargs
     if options["isolation_level"] == "READ COMMITTED":
         options["execution_options"] = dict(options.get("execution_options", {})) | {
             READ_COMMITTED: True

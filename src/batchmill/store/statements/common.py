@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
     ARRAY,
     BigInteger,
     ColumnElement,
-    Select,
+    GenerativeSelect,
     Table,
     Text,
     bindparam,
@@ -21,6 +21,8 @@ from sqlalchemy import (
 from batchmill.records import KEY_STATUSES, LIVE_STATUSES
 from batchmill.store.capabilities import Capabilities
 from batchmill.store.models import TURN_NUMBER, metadata
+
+_Query = TypeVar("_Query", bound=GenerativeSelect)
 
 JOB: Final[Table] = metadata.tables["batch_job"]
 TARGET: Final[Table] = metadata.tables["batch_target"]
@@ -74,9 +76,7 @@ def among(can: Capabilities, column: Any, name: str) -> ColumnElement[bool]:
     return chosen
 
 
-def locked(
-    can: Capabilities, query: Select[Any], *tables: Table, skip: bool = False
-) -> Select[Any]:
+def locked(can: Capabilities, query: _Query, *tables: Table, skip: bool = False) -> _Query:
     """The query, locking the rows that it finds in these tables, where the database locks rows.
 
     What it waited for is read anew, but on PostgreSQL only in the tables that are named: name each
