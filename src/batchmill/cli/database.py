@@ -157,7 +157,7 @@ def _path_of(url: str) -> Path | None:
     address = parse_url(url)
     if address.drivername not in _DRIVERS:
         raise UsageError(
-            f"--db: {address.get_backend_name()} databases are not supported by this version; "
+            f"--db: {address.drivername} databases are not supported by this version; "
             "write it like sqlite:///file.db"
         )
     if in_memory(address):

@@ -78,7 +78,12 @@ def _passes_through(error: Exception) -> bool:
 
 
 def _unforeseen(error: Exception) -> str:
-    """An error that nobody thought of: its class says enough, its text may hold anything."""
+    """An error that nobody thought of: its class says enough, its text may hold anything.
+
+    What the system refused, a write to a full disk say, it says in words of its own.
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return f"the system refused: {error.strerror[:1].lower()}{error.strerror[1:]}"
     return (
         f"internal error ({type(error).__name__}); "
         f"set {TRACEBACK_VARIABLE}=1 and run again to see where"

@@ -14,12 +14,19 @@ from batchmill.cli.shapes import job_shape, read_entries
 from batchmill.cli.tables import job_panel, jobs_table, print_some, results_table, status_table
 from batchmill.cli.values import bytes_text, duration_text, plural
 from batchmill.records import BatchJob, JobStatus, StoreStats, TargetStatus
-from batchmill.validation import ID_LENGTH
+from batchmill.validation import ID_LENGTH, MAX_COUNT
 
 _SHOWN: Final = 50
 
 Rows = Annotated[
-    int, typer.Option("--limit", min=1, metavar="N", help="Rows in a table; JSON has them all.")
+    int,
+    typer.Option(
+        "--limit",
+        min=1,
+        max=MAX_COUNT,
+        metavar="N",
+        help="Rows in a table; JSON has them all.",
+    ),
 ]
 
 
@@ -33,7 +40,9 @@ def jobs(
     after: Annotated[
         str | None, typer.Option(metavar="JOB", help="Begin below this job of a longer list.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, metavar="N", help="At most so many.")
+    ] = 20,
     as_json: options.Json = False,
 ) -> None:
     """List jobs, newest first."""
@@ -43,7 +52,7 @@ def jobs(
     if as_json:
         print_json([job_shape(job) for job in found])
     elif found:
-        screen.out().print(jobs_table(found, now))
+        screen.print_whole(screen.out(), jobs_table(found, now))
         if len(found) == limit:
             screen.out().print(f"Older ones: --after {found[-1].id}", style="dim")
     else:

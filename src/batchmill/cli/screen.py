@@ -10,11 +10,15 @@ from typing import IO, Any, Final
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 WIDE: Final = 120
 """Columns where nobody looks: in a pipe an id must not be cut."""
+
+_ROOM: Final = 1000
+"""Columns enough for any table of ids and numbers."""
 
 STYLES: Final = {
     "queued": "cyan",
@@ -87,6 +91,14 @@ def table(*columns: str) -> Table:
             header_style="bold",
         )
     return made
+
+
+def print_whole(console: Console, made: Table) -> None:
+    """Print a table so that nothing of it is cut, wider than the terminal if need be."""
+    needed = Measurement.get(console, console.options.update(max_width=_ROOM), made).minimum
+    if needed > console.width:
+        made.width = needed
+    console.print(made, crop=False)
 
 
 def json_text(value: Any) -> str:

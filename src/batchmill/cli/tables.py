@@ -21,11 +21,11 @@ from batchmill.runner import Result
 
 def jobs_table(jobs: Iterable[BatchJob], now: float) -> Table:
     """One row a job; ages are counted from ``now``, unix seconds."""
-    made = table("!job", "caller", "status", ">targets", ">results", ">age")
+    made = table("!job", "caller", "!status", ">targets", ">results", ">age")
     for job in jobs:
         made.add_row(
             Text(job.id),
-            cell(job.caller),
+            cell(shortened(job.caller, 40)),
             status_text(job.status),
             f"{job.targets_done}/{job.targets_total}",
             bytes_text(job.nbytes),
@@ -96,7 +96,8 @@ def print_some(
     """A table of the first ``limit`` entries, and where the rest is to be had."""
     console.print(kind(islice(entries, limit)))
     if total > limit:
-        console.print(Text(f"… and {plural(total - limit, 'more target')}: {more}", style="dim"))
+        text = Text(f"… and {plural(total - limit, 'more target')}: {more}", style="dim")
+        console.print(text, soft_wrap=True)  # a command to copy has no line break in it
 
 
 def trouble(entry: Entry) -> Text:
