@@ -44,6 +44,19 @@ def test_holds_are_renewed_in_time(make):
         assert sweep_loop._period == min(ttl / 10, 60)
 
 
+def test_a_submit_says_when_its_runner_was_seen_to_the_millisecond(make, clock, fetches):
+    """A runner of a short hold isn't taken for lost because its second was floored."""
+    fetches.hold("u")
+    clock.advance(0.9)
+    first = make(clock=clock, hold_for=timedelta(seconds=1))
+    second = make(clock=clock, hold_for=timedelta(seconds=1), start=False)
+    clock.advance(0.05)
+    job = first.submit(ANNA, ["u"])
+    clock.advance(0.05)
+    second.reconcile()
+    assert first.progress(job.job_id).status.live
+
+
 def test_a_ttl_of_less_than_a_second_is_no_hot_loop(make):
     """A fraction rounds up, as in the store (design.md section 3)."""
     hold_loop, sweep_loop, _ = make(start=False, ttl=timedelta(microseconds=1))._parts.loops

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from batchmill.errors import Busy, CallerBusy, InvalidInput, NoTargets, StoreError
@@ -68,33 +69,32 @@ class Submitter(Generic[C]):
             self._kept.keep(job.id, caller)
         self._after.submitting(job.id)
         try:
-            admission = self._admitted(me, job, rows, within=within)
+            admission = self._admitted(me, job, rows, now=now, within=within)
         except BaseException:
             self._after.not_stored(job.id)
             raise
         return self._answer(admission, job, within=within)
 
     def _admitted(
-        self, me: Identity, job: BatchJob, rows: list[BatchTarget], *, within: Any
+        self, me: Identity, job: BatchJob, rows: list[BatchTarget], *, now: float, within: Any
     ) -> Admission:
-        admission = self._ask(me, job, rows, within)
-        if admission.rejected in {CallerBusy, Busy} and within is None and self._made_room():
-            admission = self._ask(me, job, rows, within)
-        if admission.rejected is not None:
-            raise admission.rejected
-        return admission
-
-    def _ask(self, me: Identity, job: BatchJob, rows: list[BatchTarget], within: Any) -> Admission:
-        return self._store.submit_job(
+        ask = partial(
+            self._store.submit_job,
             job,
             rows,
             queue=me.queue,
             home=None if me.shared else me.id,
             limits=self._limits,
-            now=job.created_at,
+            now=now,  # not floored: it is also when the home was last seen
             ttl=self._ttl,
             within=within,
         )
+        admission = ask()
+        if admission.rejected in {CallerBusy, Busy} and within is None and self._made_room():
+            admission = ask()
+        if admission.rejected is not None:
+            raise admission.rejected
+        return admission
 
     def _made_room(self) -> bool:
         """Once before rejecting on a cap (design.md section 5, Sweeping)."""
