@@ -14,7 +14,7 @@ import pytest
 SRC = Path(__file__).parents[2] / "src"
 
 PRELUDE = """
-import os, sys, threading, time
+import os, signal, sys, threading, time
 from dataclasses import dataclass
 from batchmill.runner import Result, Runner, RunnerConfig
 from batchmill.testing import MemoryStore
@@ -23,6 +23,8 @@ from batchmill.testing import MemoryStore
 class User:
     name: str
 
+# The jobs that a shell runs in the background ignore it, and so would their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 started = threading.Event()
 
 def block(context, caller, target):

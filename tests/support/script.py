@@ -13,12 +13,14 @@ TOP = Path(__file__).parents[2]
 PATIENCE = 30.0
 
 PRELUDE = """
-import os, sys, threading, time
+import os, signal, sys, threading, time
 from datetime import timedelta
 from batchmill.runner import Hooks, Result, Runner, RunnerConfig
 from batchmill.store import BatchRepository, create_store_engine
 from tests.runner.helpers import User
 
+# The jobs that a shell runs in the background ignore it, and so would their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 url = sys.argv[1]
 engine = create_store_engine(url)
 store = BatchRepository(engine)
