@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
 
 import pytest
 
 from batchmill.errors import BatchmillError, RetryLater, RunnerClosed, StoreUnavailable
+from batchmill.records import Settled
 from batchmill.runner import Hooks, Result
 from batchmill.testing import MemoryStore
 from tests.runner.helpers import ANNA, BERT, PATIENCE, Fetches, User, until
@@ -176,6 +178,35 @@ def test_a_close_ends_although_the_store_is_gone(make, fetches, caplog):
     assert f"job {job.job_id}: an outcome could not be stored" in caplog.text
 
 
+def test_a_bounded_close_returns_although_the_store_blocks(make, fetches):
+    """A database that somebody else has locked holds up no shutdown."""
+    answering = threading.Event()
+
+    class Store(MemoryStore):
+        blocks = False
+
+        def exchange(self, *args, **named):
+            assert not self.blocks or answering.wait(PATIENCE)
+            return super().exchange(*args, **named)
+
+        def leave(self, runner_id):
+            assert not self.blocks or answering.wait(PATIENCE)
+            super().leave(runner_id)
+
+    store = Store()
+    fetches.hold("u")
+    runner = make(on=store)
+    job = runner.submit(ANNA, ["u"])
+    fetches.wait_for("u")
+    store.blocks = True
+    begun = monotonic()
+    runner.close(timeout=0)
+    assert monotonic() - begun < 3
+    answering.set()
+    until(lambda: runner.status(job.job_id).targets[0].status == "pending")
+    fetches.release()
+
+
 def test_drain_works_off_what_was_submitted(make, fetches):
     """It takes no more, returns when all is done, retries included."""
     tries = []
@@ -314,6 +345,32 @@ def test_a_bounded_close_does_not_wait_for_an_unbounded_one(make, fetches):
     assert runner.status(job.job_id).targets[0].status == "pending"
     patient.join(PATIENCE)
     assert not patient.is_alive()
+    fetches.release()
+
+
+def test_a_hook_that_the_end_calls_may_close_the_runner(make, fetches, caplog):
+    """The thread that ends the runner doesn't wait for itself."""
+
+    class Store(MemoryStore):
+        def exchange(self, runner_id, outcomes, **named):
+            exchange = super().exchange(runner_id, outcomes, **named)
+            ended = [Settled(each.job_id, "failed", 0) for each in outcomes]
+            return replace(exchange, settled=ended)
+
+    closed = []
+
+    def close(outcome):
+        if outcome == "failed":
+            runner.close()
+            closed.append(outcome)
+
+    fetches.hold("u")
+    runner = make(on=Store(), hooks=Hooks(job=close))
+    runner.submit(ANNA, ["u"])
+    fetches.wait_for("u")
+    runner.close(timeout=1)
+    assert closed == ["failed"]
+    assert "doesn't answer" not in caplog.text
     fetches.release()
 
 

@@ -22,6 +22,7 @@ from batchmill.runner.door import Door
 from batchmill.runner.identity import new_identity
 from batchmill.runner.logs import Log
 from batchmill.runner.parts import Parts
+from batchmill.runner.patience import ended_within
 from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.reading import JobReader
 from batchmill.runner.reports import Submission
@@ -91,6 +92,7 @@ class Runner(JobReader, Generic[C]):
         self._started = self._closing = self._closed = False
         self._push: AbstractContextManager[Any] | None = None
         self._at_exit: Callable[[], None] | None = None
+        self._ending: threading.Thread | None = None
 
     def _mint(self) -> None:
         self._identity = new_identity(self._label, queue=self._queue, shared=self._shared)
@@ -263,14 +265,15 @@ class Runner(JobReader, Generic[C]):
         """Stop claiming, let the fetches in flight end, put back those that don't, and end.
 
         ``timeout`` is in seconds, None waits for every fetch. Fetches see ``cancelled`` at once;
-        what they bring in time is stored, and what comes later is dropped. Shared jobs go on
+        what they bring in time is stored, and what comes later is dropped. With a timeout it
+        returns about a second after it, also when the store doesn't answer. Shared jobs go on
         elsewhere; local ones stay until a runner reconciles. What the store can't take in
         the end is logged by job id; its hold lapses. Calling it again is fine. A fetch or a
         worker's hook that calls it can't be waited for: then all in flight is put back at once.
         """
-        if self._pid != os.getpid():
-            return
         timeout = check_timeout("timeout", timeout)
+        if self._pid != os.getpid() or self._ending is threading.current_thread():
+            return  # a child of a fork, or a hook that the end itself calls
         self._closing = True
         self._door.close()
         patience = -1.0 if timeout is None else timeout + _GRACE
@@ -284,17 +287,30 @@ class Runner(JobReader, Generic[C]):
                 self._closing_lock.release()
 
     def _close(self, timeout: float | None) -> None:
-        begun = monotonic()
         with self._state:  # a start under way ends first
             self._parts.workers.stop()
+        end = partial(self._end, timeout, caller=threading.current_thread(), begun=monotonic())
+        if timeout is None:
+            end()
+        elif not ended_within(timeout + 2 * _GRACE, end, name=f"{self.runner_id}-close"):
+            self._logger.warning("runner %s: its store doesn't answer; closed", self.runner_id)
+
+    def _end(self, timeout: float | None, *, caller: threading.Thread, begun: float) -> None:
+        self._ending = threading.current_thread()
+        try:
+            self._finish(timeout, caller)
+            self._leave()
+        finally:
+            self._ending = None
+        self._logger.info("runner %s closed in %.2f s", self.runner_id, monotonic() - begun)
+
+    def _finish(self, timeout: float | None, caller: threading.Thread) -> None:
         grace = self._parts.hold_for if timeout is None else _GRACE
-        late, dropped = self._parts.workers.finish(timeout, grace=grace)
+        late, dropped = self._parts.workers.finish(timeout, grace=grace, caller=caller)
         for job_id in late:
             self._logger.info("job %s: its target was put back, the runner closes", job_id)
         for job_id in dropped:
             self._logger.warning("job %s: an outcome could not be stored", job_id)
-        self._leave()
-        self._logger.info("runner %s closed in %.2f s", self.runner_id, monotonic() - begun)
 
     def _leave(self) -> None:
         self._parts.stop_services(_GRACE)

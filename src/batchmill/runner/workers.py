@@ -274,16 +274,18 @@ class Workers:
         while self._waiting:
             self._release(self._waiting[-1])
 
-    def finish(self, timeout: float | None, *, grace: float) -> tuple[list[str], list[str]]:
+    def finish(
+        self, timeout: float | None, *, grace: float, caller: threading.Thread
+    ) -> tuple[list[str], list[str]]:
         """Wait for the fetches in flight, put back the rest, store all that finished.
 
         ``timeout`` is for the fetches (None: for ever); the store gets what is left of it, at
-        least ``grace``. Both in seconds. Returns the jobs of what was put back, and of what
-        could not be stored.
+        least ``grace``. Both in seconds. ``caller`` is who waits for it. Returns the jobs of what
+        was put back, and of what could not be stored.
         """
         timeout = None if timeout is None else max(0.0, timeout)
         deadline = monotonic() + (timeout or 0.0)
-        if threading.current_thread() in self._threads:
+        if caller in self._threads:
             timeout = 0.0  # a fetch or a hook closes its own runner: it can't wait for itself
         self._quiet.wait(timeout)
         with self._lock:
@@ -292,7 +294,7 @@ class Workers:
         with self._lock:
             dropped = self._dispatch.drop()
             self._release_all()
-        self._join(0.1 if late or dropped else 1.0)
+        self._join(0.1 if late or dropped else 1.0, caller)
         return [flight.claim.job_id for flight in late], [each.job_id for each in dropped]
 
     def _store_rest(self, deadline: float) -> None:
@@ -308,9 +310,9 @@ class Workers:
             if ask is not None:
                 self._lead(ask)
 
-    def _join(self, seconds: float) -> None:
+    def _join(self, seconds: float, caller: threading.Thread) -> None:
         """A thread whose fetch doesn't return is left behind; it is a daemon."""
         deadline = monotonic() + seconds
         for thread in self._threads:
-            if thread is not threading.current_thread():
+            if thread is not caller:
                 thread.join(max(0.0, deadline - monotonic()))
