@@ -45,8 +45,9 @@ def test_the_first_program_prints_what_it_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", range(1, len(PROGRAMS)))
 def test_each_program_runs(tmp_path: Path, number: int) -> None:
-    """Every further program runs by itself, without an error or a warning."""
-    _run(tmp_path, sys.executable, "-W", "error", "-c", PROGRAMS[number])
+    """Every further program runs by itself, and again, without an error or a warning."""
+    for _ in range(2):
+        _run(tmp_path, sys.executable, "-W", "error", "-c", PROGRAMS[number])
 
 
 def test_the_commands_run(tmp_path: Path) -> None:
