@@ -62,7 +62,8 @@ class Run:
 def run(broken: Broken, folder: Path) -> dict[str, Any]:
     """Try the parts that ought to catch it, then all of them."""
     last = Run(broken, folder)
-    for where in ([f"{SUITE}::Test{part}" for part in broken.parts], [str(SUITE)]):
+    first = [f"{SUITE}::Test{part}" for part in broken.parts]
+    for where in ([first] if first else []) + [[str(SUITE)]]:
         last = Run(broken, folder)
         pytest.main([*OPTIONS, *PLUGINS, *where], plugins=[last])
         if last.caught_by:
