@@ -293,3 +293,21 @@ def test_one_client_serves_many_threads(web):
 def test_the_fetcher_of_a_worker_is_a_plain_function(web):
     """``batchmill.cli.fetchers:fetch`` does one fetch with a client of its own."""
     assert fetch(_context(), None, Target(web.says("/a", b"text"))).content == "text"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTP_PROXY", "ftp://secret.example"),
+        ("HTTPS_PROXY", "http://[::1"),
+        ("SSL_CERT_FILE", "/nope/secret.example"),
+    ],
+)
+def test_an_environment_that_httpx_cannot_use_is_one_line(invoke, db, monkeypatch, name, value):
+    """It says where to look, and shows no address: a proxy's may hold a password."""
+    monkeypatch.setenv(name, value)
+    ran = invoke("run", "-", "--db", db, stdin="file:///nope\n")
+    assert ran.exit_code == 2
+    assert ran.stderr.count("\n") == 1
+    assert name in ran.stderr
+    assert "secret" not in ran.stderr

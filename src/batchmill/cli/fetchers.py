@@ -15,13 +15,17 @@ import httpx
 
 from batchmill.cli import answers, files
 from batchmill.cli.answers import Body
-from batchmill.errors import RetryLater, TargetError
+from batchmill.errors import InvalidInput, RetryLater, TargetError
 from batchmill.runner import Caller, FetchContext, Result, Target
 
 DEFAULT: Final = "batchmill.cli.fetchers:fetch"
 """What ``--fetch`` stands at when it isn't given."""
 
 _CONNECT_TIMEOUT: Final = 10.0
+_ENVIRONMENT: Final = (
+    "httpx can't use the environment's proxies or certificates: check HTTP_PROXY, HTTPS_PROXY, "
+    "ALL_PROXY (socks needs pip install 'httpx[socks]') and SSL_CERT_FILE"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class WebFetcher:
 
     A call has the runner's signature and may come from any thread. A 429 or 503 is
     ``RetryLater``, which honours Retry-After; any other failure is a ``TargetError`` with a
-    hint. ``transport`` is httpx's, for tests.
+    hint. ``transport`` is httpx's, for tests. Raises ``InvalidInput`` where the environment's
+    proxies or certificates can't be used.
     """
 
     def __init__(
@@ -48,13 +53,16 @@ class WebFetcher:
     ) -> None:
         self.limits = limits or FetchLimits()
         patience = self.limits.timeout
-        self._client = httpx.Client(
-            follow_redirects=True,
-            timeout=httpx.Timeout(patience, connect=min(patience, _CONNECT_TIMEOUT)),
-            headers={"User-Agent": "batchmill", "Accept": "*/*"},
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
-            transport=transport,
-        )
+        try:
+            self._client = httpx.Client(
+                follow_redirects=True,
+                timeout=httpx.Timeout(patience, connect=min(patience, _CONNECT_TIMEOUT)),
+                headers={"User-Agent": "batchmill", "Accept": "*/*"},
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
+                transport=transport,
+            )
+        except (ValueError, ImportError, OSError, httpx.InvalidURL) as error:
+            raise InvalidInput(f"{_ENVIRONMENT} ({type(error).__name__})") from error
 
     def __enter__(self) -> Self:
         return self
