@@ -9,7 +9,14 @@ from datetime import timedelta
 
 import pytest
 
-from batchmill.errors import NotMigrated, StoreBusy, StoreFull, StoreUnavailable, TargetError
+from batchmill.errors import (
+    NotMigrated,
+    RunnerClosed,
+    StoreBusy,
+    StoreFull,
+    StoreUnavailable,
+    TargetError,
+)
 from batchmill.runner import Hooks, Result
 from batchmill.testing import MemoryStore
 from tests.runner.helpers import ANNA, BERT, CLEO, PATIENCE, User, until
@@ -151,6 +158,27 @@ def test_a_runner_does_not_start_on_a_database_that_is_not_migrated(make):
     runner = make(on=Store(), start=False)
     with pytest.raises(NotMigrated):
         runner.start()
+
+
+@pytest.mark.parametrize("fails", [1, 3, 5, 7])
+def test_a_start_that_gets_no_thread_leaves_none_behind(make, monkeypatch, fails):
+    """The error comes out, and nobody works on for a runner that isn't there."""
+    start, started = threading.Thread.start, []
+
+    def rationed(thread):
+        started.append(thread)
+        if len(started) == fails:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    runner = make(workers=4, start=False)
+    monkeypatch.setattr(threading.Thread, "start", rationed)
+    with pytest.raises(RuntimeError, match="new thread"):
+        runner.start()
+    monkeypatch.undo()
+    until(lambda: not any(thread.is_alive() for thread in started))
+    with pytest.raises(RunnerClosed):
+        runner.submit(ANNA, ["u"])
 
 
 def test_logs_carry_no_url_and_no_text(make, fetches, caplog):

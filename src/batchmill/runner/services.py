@@ -40,8 +40,9 @@ class Loop:
 
     def start(self, name: str) -> None:
         """Start the thread; a daemon. The first step comes after one period."""
-        self._thread = threading.Thread(target=self._run, name=f"{name}-{self._name}", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name=f"{name}-{self._name}", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def _run(self) -> None:
         pause = self._period

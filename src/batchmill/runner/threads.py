@@ -119,8 +119,12 @@ class Runner(JobReader, Generic[C]):
                 return self
             self._reconcile_at_start()
             self._started = True
-            self._parts.start(self.runner_id)
-            self._push = self._subscribe()
+            try:
+                self._parts.start(self.runner_id)
+                self._push = self._subscribe()
+            except BaseException:  # no more threads to be had, or Ctrl-C: leave none behind
+                self.close(0)
+                raise
             self._at_exit = partial(_close_at_exit, weakref.ref(self))
             atexit.register(self._at_exit)
         self._logger.info("runner %s started", self.runner_id)

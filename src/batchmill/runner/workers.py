@@ -314,5 +314,5 @@ class Workers:
         """A thread whose fetch doesn't return is left behind; it is a daemon."""
         deadline = monotonic() + seconds
         for thread in self._threads:
-            if thread is not caller:
+            if thread is not caller and thread.ident is not None:
                 thread.join(max(0.0, deadline - monotonic()))
