@@ -290,6 +290,7 @@ class Workers:
         self._quiet.wait(timeout)
         with self._lock:
             late = self._dispatch.abandon()
+            self._quiet.set()  # another close waits for nothing more either
         self._store_rest(max(deadline, monotonic() + grace))
         with self._lock:
             dropped = self._dispatch.drop()
