@@ -289,6 +289,23 @@ def test_an_engine_of_the_applications_is_not_changed(sqlite_url: str) -> None:
     engine.dispose()
 
 
+def test_whoever_listens_hears_of_every_statement(engine: Engine) -> None:
+    """The driver runs statements by itself only where no listener would miss them."""
+    store = BatchRepository(engine)
+    heard: list[str] = []
+    store.get_job("a")
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def _note(*args: object) -> None:
+        heard.append(str(args[2]))
+
+    store.get_job("a")
+    submit(store, "a", 2)
+    event.remove(engine, "before_cursor_execute", _note)
+    assert heard[0].startswith("SELECT")
+    assert len([text for text in heard if text.startswith("INSERT")]) == 3
+
+
 def test_a_sweep_leaves_no_orphan_without_foreign_keys(sqlite_url: str) -> None:
     """cases.md 16: with foreign keys off no target outlives its job, and an id can be used anew."""
     engine = create_engine(sqlite_url)

@@ -104,7 +104,9 @@ class Workers:
             self._dispatch.deliver(outcome)
             if self._dispatch.stopping and self._dispatch.busy == 0:
                 self._quiet.set()
-        if self._untaken:
+        for _ in range(len(self._untaken)):
+            if not self._untaken:
+                break
             sleep(0)  # let those who have been woken take their flights up, and come along
 
     def _over(self) -> bool:

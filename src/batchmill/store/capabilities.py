@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from sqlalchemy.engine import Dialect
@@ -15,7 +15,8 @@ class Capabilities:
     """The differences that statements and operations ask for, never a dialect's name.
 
     ``begins_immediate``: a write transaction takes the one write lock of the file at its start,
-    so that nothing read in it can be stale. ``row_locks``: SELECT … FOR UPDATE, with SKIP LOCKED.
+    so that nothing read in it can be stale. ``bare_statements``: the driver's own connection runs
+    statements, and it can't be lost. ``row_locks``: SELECT … FOR UPDATE, with SKIP LOCKED.
     ``locks_of``: such a lock can name the one table of a join that it is for. ``stale_reads``: a
     plain SELECT in a transaction may see an older state than a locking one. ``update_returning``:
     UPDATE hands out what it wrote. ``lists``: how a list goes in as one parameter. ``sequences``:
@@ -26,6 +27,7 @@ class Capabilities:
     """
 
     begins_immediate: bool
+    bare_statements: bool
     row_locks: bool
     locks_of: bool
     stale_reads: bool
@@ -41,6 +43,7 @@ class Capabilities:
 
 _SQLITE: Final = Capabilities(
     begins_immediate=True,
+    bare_statements=True,
     row_locks=False,
     locks_of=False,
     stale_reads=False,
@@ -55,6 +58,7 @@ _SQLITE: Final = Capabilities(
 )
 _POSTGRESQL: Final = Capabilities(
     begins_immediate=False,
+    bare_statements=False,
     row_locks=True,
     locks_of=True,
     stale_reads=False,
@@ -69,6 +73,7 @@ _POSTGRESQL: Final = Capabilities(
 )
 _MARIADB: Final = Capabilities(
     begins_immediate=False,
+    bare_statements=False,
     row_locks=True,
     locks_of=False,
     stale_reads=True,
@@ -88,7 +93,7 @@ def capabilities_of(dialect: Dialect) -> Capabilities:
     """The capabilities behind a dialect; raises ``InvalidInput`` for one that is not supported."""
     if dialect.name == "sqlite":
         _check_sqlite(dialect)
-        return _SQLITE
+        return replace(_SQLITE, bare_statements=dialect.driver == "pysqlite")
     if (dialect.name, dialect.driver) == ("postgresql", "psycopg"):
         return _POSTGRESQL
     if (dialect.name, dialect.driver) in {("mariadb", "pymysql"), ("mysql", "pymysql")}:
