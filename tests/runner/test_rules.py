@@ -128,6 +128,15 @@ def test_job_ids_are_16_bytes_in_hex_and_in_order_of_time(one, two, random):
     assert first.endswith(random.hex())
 
 
+@pytest.mark.parametrize(
+    ("now", "begins"),
+    [(0, 12 * "0"), (1.5, "0000000005dc"), (1e9, "00e8d4a51000"), (-1, 12 * "0"), (1e30, 12 * "f")],
+)
+def test_a_job_id_begins_with_its_milliseconds(now, begins):
+    """They are unix milliseconds, and a time outside the 48 bits is clamped."""
+    assert rules.new_job_id(now, b"0123456789").startswith(begins)
+
+
 @given(st.one_of(st.floats(), st.integers(), st.none(), st.text(), st.booleans()))
 def test_after_is_always_clamped(after):
     """Whatever RetryLater asks for, the pause is between retry_wait and retry_for (case 19)."""

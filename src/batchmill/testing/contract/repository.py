@@ -250,6 +250,16 @@ class TargetRows(Contract):
         assert store.get_targets("a", limit=0) == []
         assert store.get_targets("nobody", start=9, limit=1) is None
 
+    def test_the_highest_index_is_in_every_page(self, store: Repository) -> None:
+        """The target of the highest index there can be is read, however a page is cut."""
+        highest = 2**31 - 1
+        row = BatchTarget("a", highest, "u", "{}", TargetStatus.DONE, "xy")
+        store.create_job(job_of("a"))
+        store.put_targets("a", [row])
+        assert store.get_targets("a", start=highest) == [row]
+        assert store.get_targets("a", max_bytes=100) == [row]
+        assert store.get_targets("a", limit=2, max_bytes=0) == [row]
+
     def test_results_can_be_left_out(self, store: Repository) -> None:
         """Without results a finished target's result is None, its other columns are there."""
         add_job(store, "a")
