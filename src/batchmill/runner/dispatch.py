@@ -11,7 +11,7 @@ whatever is delivered meanwhile goes together into the next one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -191,7 +191,3 @@ class Dispatch:
     def tokens(self) -> list[str]:
         """The holds to renew: all that is not stored yet."""
         return list(self.flights)
-
-    def of_jobs(self, job_ids: Sequence[str]) -> list[Flight]:
-        """What is in flight of these jobs."""
-        return [flight for flight in self.flights.values() if flight.claim.job_id in job_ids]
