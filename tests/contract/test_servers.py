@@ -30,13 +30,8 @@ class TestPostgreSQL(StoreContract):
         yield from _emptied(postgresql)
 
 
-@pytest.mark.mariadb
 class TestMariaDB(StoreContract):
-    """MariaDB, where it is installed; asked for with ``-m mariadb``.
-
-    The server, 10.11.19, ended with a segmentation fault in one of eight runs. Until it is known
-    which statement it was, a run of all tests doesn't depend on it.
-    """
+    """MariaDB, where it is installed."""
 
     @pytest.fixture
     def store(self, mariadb: Engine) -> Iterator[BatchRepository]:
