@@ -80,6 +80,53 @@ def test_what_could_not_be_stored_is_kept_in_order_and_tried_later():
     assert [each.token for each in dispatch.ask(pause).outcomes] == ["token1", "token2"]
 
 
+def test_nothing_is_asked_while_every_slot_is_taken():
+    """Without a free slot and with nothing to store no exchange is due, not even for a wake."""
+    dispatch = Dispatch(1, poll_interval=1.0)
+    answered(dispatch, 0.0, claim(1))
+    dispatch.wake()
+    assert dispatch.due() == math.inf
+    assert dispatch.ask(5.0) is None
+
+
+def test_a_stopped_one_asks_no_more_once_all_is_stored():
+    """After a stop no exchange is due for free slots alone, nor for a wake."""
+    dispatch = Dispatch(2, poll_interval=1.0)
+    dispatch.stop()
+    dispatch.wake()
+    assert dispatch.due() == math.inf
+    assert dispatch.ask(5.0) is None
+
+
+def test_a_stop_stores_at_once_what_a_failure_put_off():
+    """What finished doesn't wait out the pause after a failed exchange when the runner stops."""
+    dispatch = Dispatch(1, poll_interval=1.0)
+    answered(dispatch, 0.0, claim(1))
+    dispatch.deliver(done(claim(1)))
+    dispatch.failed(dispatch.ask(0.0), now=0.0, jitter=1.0)
+    assert dispatch.ask(0.0) is None
+    dispatch.stop()
+    assert [each.token for each in dispatch.ask(0.0).outcomes] == ["token1"]
+
+
+def test_a_failed_look_for_work_is_made_again_after_its_pause():
+    """A failed exchange is tried again after its pause, not after the poll interval."""
+    dispatch = Dispatch(1, poll_interval=1000.0)
+    answered(dispatch, 0.0)
+    ask = dispatch.ask(2000.0)
+    pause = dispatch.failed(ask, now=2500.0, jitter=0.5)
+    assert dispatch.due() == 2500.0 + pause
+
+
+def test_each_failure_in_a_row_doubles_the_pause_until_one_succeeds():
+    """Failures are counted one by one, and an exchange that was made ends the row."""
+    dispatch = Dispatch(1, poll_interval=1.0)
+    row = [dispatch.failed(dispatch.ask(now), now=now, jitter=0.5) for now in (0.0, 100.0, 200.0)]
+    assert row == [backoff(failures, 0.5) for failures in range(3)]
+    answered(dispatch, 300.0)
+    assert dispatch.failed(dispatch.ask(400.0), now=400.0, jitter=0.5) == row[0]
+
+
 def test_pauses_grow_to_a_bound_with_jitter():
     """From 25 ms to five seconds, never more, never nothing."""
     pauses = [backoff(failures, 1.0) for failures in range(2000)]

@@ -128,8 +128,8 @@ class AfterCommit:
         outcome, flight = landed.outcome, landed.flight
         if unstorable:
             self._logger.warning("job %s target %s: %s", outcome.job_id, outcome.idx, UNSTORABLE)
-            self._observer.target(TargetError(UNSTORABLE), flight.seconds if flight else 0.0, 0)
-        elif flight is not None:
+            self._observer.target(TargetError(UNSTORABLE), flight.seconds, 0)
+        else:
             self._observer.target(flight.error, flight.seconds, flight.result_bytes)
         if self._watchers:
             self._observer.then(self._watchers.changed, outcome.job_id, ended=False)

@@ -52,7 +52,7 @@ class Landed:
     """An outcome that an exchange has dealt with, and the flight that it ended."""
 
     outcome: Outcome
-    flight: Flight | None
+    flight: Flight
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ class Dispatch:
         """
         self.asking = False
         self._failures, self._not_before = 0, -math.inf
-        landed = [Landed(each, self.flights.pop(each.token, None)) for each in ask.outcomes]
+        landed = [Landed(each, self.flights.pop(each.token)) for each in ask.outcomes]
         claimed = [Flight(claim) for claim in exchange.claims]
         self.flights.update((flight.claim.token, flight) for flight in claimed)
         self._busy += len(claimed)
