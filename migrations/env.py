@@ -1,7 +1,8 @@
 """What Alembic runs: the same options online and offline, in one transaction.
 
 ``config.attributes["connection"]`` is used when ``batchmill.store.migrate`` gives one; otherwise
-(on the command line) the database is the one that ``BATCHMILL_DATABASE_URL`` names.
+(on the command line) the database is the one that ``BATCHMILL_DATABASE_URL`` names, and the schema
+on PostgreSQL the one that ``BATCHMILL_DATABASE_SCHEMA`` names, if it is set.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from alembic import context
 from sqlalchemy import Connection
 
 from batchmill.store import migrate
+from batchmill.store.capabilities import capabilities_of, capabilities_of_kind
 from batchmill.store.engine import create_store_engine, parse_url
+from batchmill.store.schemas import check_schema, search_path
 
 
 def address() -> str:
@@ -22,13 +25,27 @@ def address() -> str:
     return given or os.environ.get("BATCHMILL_DATABASE_URL") or "sqlite:///batchmill.db"
 
 
+def named_schema() -> str | None:
+    """The schema that the tables are in, None for the default one."""
+    if "url" in context.config.attributes:
+        return context.config.attributes.get("schema")
+    return os.environ.get("BATCHMILL_DATABASE_SCHEMA") or None
+
+
 def run_offline() -> None:
     """Write SQL instead of executing it."""
-    url = parse_url(address())
+    url, schema = parse_url(address()), named_schema()
+    kind = url.get_backend_name()
+    check_schema(schema, capabilities_of_kind(kind))
     context.configure(
-        url=url, literal_binds=True, **migrate.environment_options(url.get_backend_name())
+        url=url,
+        literal_binds=True,
+        dialect_opts={"paramstyle": "named"},
+        **migrate.environment_options(kind),
     )
     with context.begin_transaction():
+        if schema is not None:
+            context.static_output(f"{search_path(schema)};")
         context.run_migrations()
 
 
@@ -40,17 +57,23 @@ def run_online() -> None:
         return
     engine = create_store_engine(address())
     try:
-        with migrate.locked(engine) as connection:
+        with migrate.locked(engine, named_schema()) as connection:
             run_on(connection)
     finally:
         engine.dispose()
 
 
 def run_on(connection: Connection) -> None:
-    """Execute inside the transaction that the connection is already in; who began it ends it."""
+    """Execute inside the transaction that the connection is already in; who began it ends it.
+
+    Where DDL commits, nothing of the run is left to be committed later: whoever gets the lock
+    next would not see it yet.
+    """
     context.configure(connection=connection, **migrate.environment_options(connection.dialect.name))
     with context.begin_transaction():
         context.run_migrations()
+    if not capabilities_of(connection.dialect).ddl_rolls_back:
+        connection.exec_driver_sql("COMMIT")
 
 
 if context.config.cmd_opts is not None and context.config.config_file_name is not None:

@@ -6,13 +6,15 @@ autocommit its commit and rollback do nothing.
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from batchmill.errors import InvalidInput
+from batchmill.errors import InvalidInput, StoreBusy
 from batchmill.store.capabilities import Capabilities
 
 _TAKE_WRITE_LOCK: Final = "UPDATE batch_total SET turns = turns WHERE shard = -3"
@@ -69,15 +71,20 @@ def join(connection: Connection, can: Capabilities) -> None:
     """
     if not connection.in_transaction():
         connection.begin()
-    if not can.begins_immediate:
-        return
-    driver = _driver(connection)
-    commits_itself = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
-    if commits_itself and not driver.in_transaction:
+    if _commits_itself(_driver(connection), can):
         raise InvalidInput(
             "connection: is in autocommit, so that there is no transaction to join; "
             "use one that is not, or leave the transaction to batchmill"
         )
+
+
+def _commits_itself(driver: Any, can: Capabilities) -> bool:
+    """True when the driver commits each statement: sqlite3, psycopg and PyMySQL name it apart."""
+    if can.begins_immediate:
+        autocommit = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
+        return autocommit and not driver.in_transaction
+    asked = getattr(driver, "get_autocommit", None)
+    return bool(driver.autocommit if asked is None else asked())
 
 
 def take_snapshot(connection: Connection, can: Capabilities) -> None:
@@ -102,20 +109,51 @@ def begin_immediate(connection: Connection, can: Capabilities) -> bool:
 
 
 @contextmanager
-def alone(connection: Connection, can: Capabilities) -> Iterator[None]:
+def alone(connection: Connection, can: Capabilities, patience: float) -> Iterator[None]:
     """Let no other migration of this database begin before the block has ended (cases.md 18).
 
     On SQLite that is the write lock. A server locks a name: to the end of the transaction, or to
-    the end of the block where the lock is a session's.
+    the end of the block where the lock is a session's. Raises ``StoreBusy`` when another still
+    has it after ``patience`` seconds.
     """
     begin_immediate(connection, can)
     if can.named_lock is not None:
-        connection.exec_driver_sql(can.named_lock)
+        _take_name(connection, can.named_lock, patience)
     try:
         yield
     finally:
         if can.named_unlock is not None and not connection.invalidated:
             connection.exec_driver_sql(can.named_unlock)
+
+
+def _take_name(connection: Connection, named_lock: str, patience: float) -> None:
+    """Try until it is ours.
+
+    A wait inside the server would have no bound of ours, or end in an error that ends the
+    application's transaction with it.
+    """
+    deadline = time.monotonic() + patience
+    while not connection.exec_driver_sql(named_lock).scalar():
+        if time.monotonic() >= deadline:
+            raise StoreBusy(
+                "another upgrade of this database has not ended; see what holds it up, try again"
+            )
+        time.sleep(random.uniform(0.01, 0.1))
+
+
+@contextmanager
+def waiting_shortly(connection: Connection, can: Capabilities) -> Iterator[None]:
+    """Let no statement of the block wait long for a table that somebody else uses.
+
+    DDL that waits for one reader makes all that come after it wait too.
+    """
+    if can.short_waits is not None:
+        connection.exec_driver_sql(can.short_waits)
+    try:
+        yield
+    finally:
+        if can.usual_waits is not None and not connection.invalidated:
+            connection.exec_driver_sql(can.usual_waits)
 
 
 def take_write_lock(connection: Connection, can: Capabilities) -> None:

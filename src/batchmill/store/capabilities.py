@@ -21,9 +21,13 @@ class Capabilities:
     plain SELECT in a transaction may see an older state than a locking one. ``update_returning``:
     UPDATE hands out what it wrote. ``lists``: how a list goes in as one parameter. ``sequences``:
     turn numbers come from a sequence, not from a counter. ``shards``: how many rows the byte total
-    is spread over. ``schemas``: tables can live in a schema. ``clock``: SQL for the database's own
-    time, None where it is this host's. ``named_lock``, ``named_unlock``: SQL that
-    takes the lock of migrations, and that gives it back where it outlives the transaction.
+    is spread over. ``schemas``: tables can live in a schema, which a search path picks. ``clock``:
+    SQL for the database's own time, None where it is this host's. ``ddl_rolls_back``: DDL is undone
+    with its transaction; where it isn't, it commits it. ``named_lock``, ``named_unlock``: SQL that
+    tries to take the lock of migrations, answering 1 or true when it has, and that gives it back
+    where it outlives the transaction. ``short_waits``, ``usual_waits``: SQL that keeps DDL from
+    waiting long for whoever uses a table, and that takes this back where it outlives the
+    transaction.
     """
 
     begins_immediate: bool
@@ -37,8 +41,11 @@ class Capabilities:
     shards: int
     schemas: bool
     clock: str | None
+    ddl_rolls_back: bool
     named_lock: str | None
     named_unlock: str | None
+    short_waits: str | None
+    usual_waits: str | None
 
 
 _SQLITE: Final = Capabilities(
@@ -53,8 +60,11 @@ _SQLITE: Final = Capabilities(
     shards=1,
     schemas=False,
     clock=None,
+    ddl_rolls_back=True,
     named_lock=None,
     named_unlock=None,
+    short_waits=None,
+    usual_waits=None,
 )
 _POSTGRESQL: Final = Capabilities(
     begins_immediate=False,
@@ -66,10 +76,15 @@ _POSTGRESQL: Final = Capabilities(
     lists="array",
     sequences=True,
     shards=8,
-    schemas=False,
+    schemas=True,
     clock="SELECT extract(epoch FROM clock_timestamp())",
-    named_lock="SELECT pg_advisory_xact_lock(7089337961234581)",
+    ddl_rolls_back=True,
+    # A database and a schema each have a lock of their own; the key is a number, so a hash.
+    named_lock="SELECT pg_try_advisory_xact_lock("
+    "hashtextextended('batchmill ' || coalesce(current_schema(), ''), 0))",
     named_unlock=None,
+    short_waits="SET LOCAL lock_timeout = 5000",
+    usual_waits=None,
 )
 _MARIADB: Final = Capabilities(
     begins_immediate=False,
@@ -83,9 +98,19 @@ _MARIADB: Final = Capabilities(
     shards=8,
     schemas=False,
     clock="SELECT unix_timestamp(sysdate(6))",
-    named_lock="SELECT get_lock(concat('batchmill.', database()), 600)",
-    named_unlock="SELECT release_lock(concat('batchmill.', database()))",
+    ddl_rolls_back=False,
+    # The lock is the server's; its name may not be as long as a database's can be.
+    named_lock="SELECT get_lock(concat('batchmill ', md5(database())), 0)",
+    named_unlock="SELECT release_lock(concat('batchmill ', md5(database())))",
+    short_waits="SET @batchmill_wait = @@lock_wait_timeout, SESSION lock_wait_timeout = 5",
+    usual_waits="SET SESSION lock_wait_timeout = @batchmill_wait",
 )
+_KINDS: Final = {
+    "sqlite": _SQLITE,
+    "postgresql": _POSTGRESQL,
+    "mariadb": _MARIADB,
+    "mysql": _MARIADB,
+}
 _SQLITE_LEAST: Final = (3, 35, 0)
 
 
@@ -102,6 +127,15 @@ def capabilities_of(dialect: Dialect) -> Capabilities:
         f"engine: {dialect.name} with the driver {dialect.driver} is not supported; use SQLite, "
         "PostgreSQL with psycopg 3, or MariaDB with PyMySQL"
     )
+
+
+def capabilities_of_kind(name: str) -> Capabilities:
+    """The capabilities of a kind of database, whatever its driver; raises ``InvalidInput``."""
+    if name not in _KINDS:
+        raise InvalidInput(
+            f"url: {name} databases are not supported; use SQLite, PostgreSQL or MariaDB"
+        )
+    return _KINDS[name]
 
 
 def _check_sqlite(dialect: Any) -> None:

@@ -21,10 +21,12 @@ from batchmill.errors import (
 _BUSY: Final = "the database is locked by another writer; try again"
 _FULL: Final = "the database has no room left; free disk space, sweep or evict"
 _READ_ONLY: Final = "the database can't be written to; check the file's and folder's permissions"
+_FORBIDDEN: Final = "the database refuses this to its user; grant it the rights on its tables"
 _GONE: Final = "the database can't be opened or read; check that it is there and reachable"
 _NOT_OURS: Final = "this is not a database that batchmill can read; check the file"
 _NO_TABLES: Final = (
-    "batchmill's tables are missing or of another version; run batchmill.store.migrate.upgrade"
+    "batchmill's tables are missing, in this schema at least, or of another version; "
+    "run batchmill.store.migrate.upgrade"
 )
 _TOO_BIG: Final = "a value is larger than the database takes"
 _BROKEN_RULE: Final = "the database refused a row that breaks one of its constraints"
@@ -56,6 +58,7 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "55P03": (StoreBusy, _BUSY),
     "53100": (StoreFull, _FULL),
     "25006": (StoreUnavailable, _READ_ONLY),
+    "42501": (StoreUnavailable, _FORBIDDEN),
     "42P01": (NotMigrated, _NO_TABLES),
     "42703": (NotMigrated, _NO_TABLES),
     "3F000": (NotMigrated, _NO_TABLES),
@@ -74,6 +77,7 @@ _BY_NUMBER: Final[dict[int, tuple[type[StoreError], str]]] = {
     **dict.fromkeys((1020, 1205, 1213), (StoreBusy, _BUSY)),
     **dict.fromkeys((1021, 1114), (StoreFull, _FULL)),
     **dict.fromkeys((1290, 1792, 1836), (StoreUnavailable, _READ_ONLY)),
+    **dict.fromkeys((1142, 1143, 1227, 1370), (StoreUnavailable, _FORBIDDEN)),
     **dict.fromkeys((1054, 1146), (NotMigrated, _NO_TABLES)),
     **dict.fromkeys((1153, 1406, 1264, 1366), (StoreError, _TOO_BIG)),
     **dict.fromkeys((1048, 1062, 1451, 1452, 4025), (StoreError, _BROKEN_RULE)),

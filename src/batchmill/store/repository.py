@@ -12,11 +12,13 @@ from sqlalchemy.orm import Session, scoped_session
 from batchmill.errors import InvalidInput
 from batchmill.record_checks import check_job, check_targets, check_written
 from batchmill.records import BatchJob, BatchTarget, JobStatus, StoreStats, TargetStatus
+from batchmill.store.capabilities import capabilities_of
 from batchmill.store.engine import check_engine
 from batchmill.store.operations import clock, jobs, removing, stats
 from batchmill.store.operations import targets as target_rows
 from batchmill.store.operations.common import total_bytes
 from batchmill.store.queue import QueueRepository
+from batchmill.store.schemas import check_schema
 from batchmill.store.transactions import BoundTransactions, Compiler, OwnTransactions
 from batchmill.validation import (
     check_count,
@@ -47,16 +49,16 @@ class BatchRepository(QueueRepository):
     def __init__(self, engine: Engine, *, schema: str | None = None) -> None:
         """Use an engine, best of :func:`create_store_engine`; nothing is connected yet.
 
-        ``schema`` names the schema of the tables where the database has schemas, None for the
-        default one. Raises ``InvalidInput`` for an engine that can't serve a store.
+        ``schema`` names the schema of the tables on PostgreSQL, whatever the search path of a
+        connection is; None for the one that the path finds. Raises ``InvalidInput`` for an engine
+        that can't serve a store, and for a schema where the database has none.
         """
         if not isinstance(engine, Engine):
             raise InvalidInput(f"engine: must be an Engine, not {type(engine).__name__}")
         check_engine(engine)
-        compiler = Compiler(engine)
-        if schema is not None and not compiler.can.schemas:
-            raise InvalidInput("schema: this database has no schemas; leave it out")
+        compiler = Compiler(engine, check_schema(schema, capabilities_of(engine.dialect)))
         self.engine = engine
+        self.schema = compiler.schema
         self._compiler = compiler
         self._counts = stats.AccessCounts()
         self._transactions = OwnTransactions(engine, compiler)

@@ -42,10 +42,11 @@ PATIENCE: Final = 10.0
 
 
 class Compiler:
-    """Compiles each statement once for one dialect."""
+    """Compiles each statement once for one dialect, and for one schema (None: the default one)."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, schema: str | None = None) -> None:
         self.dialect = engine.dialect
+        self.schema = schema
         self.can: Capabilities = capabilities_of(engine.dialect)
         self._known: dict[tuple[Any, ...], _Compiled] = {}
 
@@ -54,7 +55,8 @@ class Compiler:
         key = (build, *variant)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _Compiled(build(self.can, *variant), self.dialect)
+            statement = build(self.can, *variant)
+            found = self._known[key] = _Compiled(statement, self.dialect, self.schema)
         return found
 
 
@@ -63,8 +65,11 @@ class _Compiled:
 
     __slots__ = ("_fixed", "_names", "text")
 
-    def __init__(self, statement: Executable, dialect: Any) -> None:
-        compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
+    def __init__(self, statement: Executable, dialect: Any, schema: str | None) -> None:
+        moved = {"schema_translate_map": {None: schema}, "render_schema_translate": True}
+        compiled: Any = statement.compile(  # type: ignore[attr-defined]
+            dialect=dialect, **({} if schema is None else moved)
+        )
         self.text = str(compiled)
         self._names: tuple[str, ...] | None = (
             tuple(compiled.positiontup or ()) if compiled.positional else None
@@ -178,7 +183,7 @@ class OwnTransactions:
     """Each operation in a transaction of its own, tried again while the database is busy."""
 
     def __init__(self, engine: Engine, compiler: Compiler) -> None:
-        self._engine = _read_committed(engine, compiler.can)
+        self._engine = read_committed(engine, compiler.can)
         self._compiler = compiler
 
     def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
@@ -234,7 +239,7 @@ class BoundTransactions:
         return within.connection(bind_arguments={"mapper": BatchJobRow.__mapper__})
 
 
-def _read_committed(engine: Engine, can: Capabilities) -> Engine:
+def read_committed(engine: Engine, can: Capabilities) -> Engine:
     """Where rows are locked, each statement has to see what was committed before it."""
     if not can.row_locks or engine.get_execution_options().get(READ_COMMITTED):
         return engine

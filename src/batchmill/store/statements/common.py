@@ -17,6 +17,7 @@ from sqlalchemy import (
     literal_column,
     select,
 )
+from sqlalchemy.ext.compiler import compiles
 
 from batchmill.records import KEY_STATUSES, LIVE_STATUSES
 from batchmill.store.capabilities import Capabilities
@@ -87,8 +88,29 @@ def locked(can: Capabilities, query: _Query, *tables: Table, skip: bool = False)
     return query.with_for_update(of=tables if can.locks_of else None, skip_locked=skip)
 
 
+class _NextInSchema(ColumnElement[int]):
+    """The next number of the sequence in the schema that a statement is compiled for.
+
+    SQLAlchemy puts the schema's name into a text literal after it has escaped the literal.
+    """
+
+    inherit_cache = True
+    type = BigInteger()
+
+
+@compiles(_NextInSchema)
+def _write_next(_: _NextInSchema, compiler: Any, **__: Any) -> str:
+    schema = (compiler.schema_translate_map or {}).get(None)
+    name = str(compiler.preparer.quote(TURN_NUMBER.name))
+    if schema is not None:
+        name = f"{compiler.preparer.quote_schema(schema)}.{name}"
+    return "nextval('{}')".format(name.replace("'", "''"))
+
+
 def fresh_turn(can: Capabilities) -> Any:
     """A number higher than any before: of the sequence, or the parameter ``turn``."""
+    if can.schemas:
+        return _NextInSchema()
     return TURN_NUMBER.next_value() if can.sequences else number("turn")
 
 
