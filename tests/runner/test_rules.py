@@ -281,7 +281,26 @@ def test_a_fetch_must_return_a_result(returned):
     """Anything else is a failed target that says what to return."""
     outcome = rules.verdict_of_result(CLAIM, returned, RULES).outcome
     assert outcome.kind == "failed"
-    assert outcome.error.startswith("fetch must return a Result, not ")
+    assert outcome.error == f"fetch must return a Result, not {type(returned).__name__}"
+
+
+def test_the_meta_of_a_result_is_a_mapping():
+    """Anything else is a failed target that says so, and names what was there."""
+    outcome = rules.verdict_of_result(CLAIM, Result("x", meta=3), RULES).outcome
+    assert (outcome.kind, outcome.result) == ("failed", None)
+    assert outcome.error == "result: meta must be a mapping, not int"
+
+
+def test_an_outcome_names_the_attempt_that_it_is_of():
+    """Every kind of outcome has the job, the index and the token of its claim."""
+    claim = Claim("job", 7, "seventh", 1, None, "anna", "restricted", "u", "{}")
+    raised = (OSError(), RetryLater())
+    verdicts = [rules.verdict_of_result(claim, Result(1), RULES)]
+    verdicts += [rules.verdict_of_error(claim, error, RULES, now=0.0) for error in raised]
+    outcomes = [each.outcome for each in verdicts]
+    outcomes += [rules.put_back(claim), rules.fail_job(claim, "why")]
+    assert [each.kind for each in outcomes] == ["done", "failed", "later", "put_back", "fail_job"]
+    assert {(each.job_id, each.idx, each.token) for each in outcomes} == {("job", 7, "seventh")}
 
 
 def test_options_leave_out_what_is_not_set():

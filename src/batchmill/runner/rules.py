@@ -115,17 +115,15 @@ def verdict_of_error(
         wait = clamp_after(busy.after, rules.retry_wait, rules.retry_for)
         return Verdict(later(claim, now + wait))
     if isinstance(error, TargetError):
-        return failed(claim, error, text_of(error), clean_text(error.hint))
+        return failed(claim, error, clean_text(error.hint))
     if busy is None and is_internal(error, rules.internal_errors):
         return failed(claim, InternalError())
     return failed(claim, error)
 
 
-def failed(
-    claim: Claim, error: BaseException, text: str | None = None, hint: str | None = None
-) -> Verdict:
-    """A target that failed: ``text`` is the error's own unless given."""
-    text = text_of(error) if text is None else text
+def failed(claim: Claim, error: BaseException, hint: str = "") -> Verdict:
+    """A target that failed with the error's text; an empty hint is none."""
+    text = text_of(error)
     outcome = Outcome(claim.job_id, claim.idx, claim.token, "failed", error=text, hint=hint or None)
     return Verdict(outcome, error)
 
