@@ -13,9 +13,9 @@ from tests.support import servers
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def postgresql() -> Iterator[Engine]:
     """An engine on a migrated PostgreSQL database."""
-    with servers.postgresql(tmp_path_factory.mktemp("server")) as url:
+    with servers.postgresql() as url:
         yield from _migrated(url)
 
 

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -30,8 +31,17 @@ def missing(what: str) -> None:
 
 
 @contextmanager
-def postgresql(folder: Path) -> Iterator[str]:
-    """The URL of an empty database on a PostgreSQL server of our own, on a socket in the folder."""
+def postgresql(folder: Path | None = None) -> Iterator[str]:
+    """The URL of an empty database on a PostgreSQL server of our own, on a socket in its folder.
+
+    Without a folder it gets a temporary one: for root the server runs as a user of its own, and
+    each run of pytest that starts on the machine closes pytest's folders to all other users, on
+    which the server ends.
+    """
+    if folder is None:
+        with TemporaryDirectory(prefix="batchmill-") as own, postgresql(Path(own)) as url:
+            yield url
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
