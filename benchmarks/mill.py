@@ -1,74 +1,98 @@
-"""batchmill over the same work: a Runner that submits, drains and reads back."""
+"""batchmill over the same work: a Runner that submits, drains and reads back, in a child."""
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from datetime import timedelta
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Engine, event
 
 from batchmill import Hooks, Result, Runner, RunnerConfig
 from batchmill.store import BatchRepository, create_store_engine, migrate
-from benchmarks.shape import CONTENT, JOBS, RESULT, TARGETS, TOTAL, Figures, fresh, url_of
+from benchmarks.shape import CONTENT, RESULT, Figures, Shape, rate, url_of
+
+SYNCHRONOUS: Final = {"full": 2, "normal": 1}
 
 
-class _Person:
+class Person:
+    """Who submits."""
+
     name = "benchmark"
 
 
-def run(folder: Path, durability: str, workers: int) -> Figures:
-    """One round on a fresh file with so many workers."""
-    path = fresh(folder, "mill")
-    with _engine(path, durability) as (engine, synchronous):
-        migrate.upgrade(engine)
-        meter = _Meter()
-        runner = Runner(
-            BatchRepository(engine),
-            meter.fetch,
-            RunnerConfig(
-                workers=workers, worker_limit=workers, jobs_per_caller=JOBS, jobs_total=JOBS
-            ),
-            hooks=Hooks(job=meter.job),
-        )
-        begun = perf_counter()
-        ids = [
-            runner.submit(_Person(), [url_of(job, idx) for idx in range(TARGETS)]).job_id
-            for job in range(JOBS)
-        ]
-        submit = perf_counter() - begun
+def run(
+    url: str,
+    durability: str,
+    workers: int,
+    jobs: int,
+    targets: int,
+    *,
+    cleaned: bool = False,
+) -> Figures:
+    """One round: submit before the start, drain, read back; ``cleaned`` deletes it all again."""
+    shape = Shape(jobs, targets)
+    with opened(url, durability) as store:
+        meter = Meter(jobs)
+        runner = Runner(store, meter.fetch, config(workers, shape), hooks=Hooks(job=meter.job))
+        ids: list[str] = []
+        submit = rate(shape.total, lambda: ids.extend(submitted(runner, shape)))
         with runner:
             meter.finished.wait()
-            begun = perf_counter()
-            rows = sum(len(list(runner.results(job_id))) for job_id in ids)
-            read = perf_counter() - begun
-        _verify(path, rows)
-        (level,) = synchronous
-        return Figures(TOTAL / submit, TOTAL / meter.seconds, TOTAL / read, level)
+            pages: list[list[Any]] = []
+            read = rate(
+                shape.total, lambda: pages.extend(list(runner.results(each)) for each in ids)
+            )
+            _check(runner, ids, pages, shape)
+        if cleaned:
+            for job_id in ids:
+                store.delete_job(job_id)
+        return {"submit": submit, "drain": shape.total / meter.seconds, "read": read}
 
 
-class _Meter:
-    """Times the drain from the first fetch to the last stored result."""
+def config(workers: int, shape: Shape, **others: Any) -> RunnerConfig:
+    """Caps that let everything in, and a budget that evicts nothing."""
+    return RunnerConfig(
+        workers=workers,
+        worker_limit=workers,
+        jobs_per_caller=shape.jobs,
+        jobs_total=shape.jobs,
+        targets_per_job=shape.targets,
+        max_bytes=1 << 40,
+        ttl=timedelta(days=30),
+        **others,
+    )
 
-    def __init__(self) -> None:
+
+def submitted(runner: Runner[Person], shape: Shape) -> list[str]:
+    """The ids of the jobs, one submit each."""
+    return [
+        runner.submit(Person(), (url_of(job, idx) for idx in range(shape.targets))).job_id
+        for job in range(shape.jobs)
+    ]
+
+
+class Meter:
+    """Times the drain from the first fetch to the commit that ended the last job."""
+
+    def __init__(self, jobs: int) -> None:
         self.finished = threading.Event()
-        self._first = 0.0
-        self._last = 0.0
-        self._left = JOBS
+        self.first = 0.0
+        self.last = 0.0
+        self._left = jobs
 
     @property
     def seconds(self) -> float:
         """How long the drain took."""
-        return self._last - self._first
+        return self.last - self.first
 
     def fetch(self, _context: Any, _caller: Any, _target: Any) -> Result:
         """No work at all, 1 KiB of result."""
-        if not self._first:
-            self._first = perf_counter()
+        if not self.first:
+            self.first = perf_counter()
         return Result(CONTENT)
 
     def job(self, outcome: str) -> None:
@@ -76,14 +100,26 @@ class _Meter:
         if outcome == "done":
             self._left -= 1
             if not self._left:
-                self._last = perf_counter()
+                self.last = perf_counter()
                 self.finished.set()
 
 
 @contextmanager
-def _engine(path: Path, durability: str) -> Iterator[tuple[Engine, set[int]]]:
-    """The engine, and ``PRAGMA synchronous`` as each connection that commits reads it."""
-    engine = create_store_engine(f"sqlite:///{path}", durability=durability)  # type: ignore[arg-type]
+def opened(url: str, durability: str) -> Iterator[BatchRepository]:
+    """A store on a migrated database; on SQLite every connection is seen to be as durable."""
+    engine = create_store_engine(url, durability=durability)  # type: ignore[arg-type]
+    levels = _levels(engine) if engine.url.get_backend_name() == "sqlite" else set()
+    try:
+        migrate.upgrade(engine)
+        yield BatchRepository(engine)
+        if levels - {SYNCHRONOUS[durability]}:
+            raise SystemExit(f"PRAGMA synchronous was {levels}, not {durability}")
+    finally:
+        engine.dispose()
+
+
+def _levels(engine: Engine) -> set[int]:
+    """``PRAGMA synchronous``, as each connection of the engine reads it when it is made."""
     levels: set[int] = set()
 
     @event.listens_for(engine, "connect")
@@ -91,19 +127,18 @@ def _engine(path: Path, durability: str) -> Iterator[tuple[Engine, set[int]]]:
         (level,) = connection.execute("PRAGMA synchronous").fetchone()
         levels.add(level)
 
-    try:
-        yield engine, levels
-    finally:
-        engine.dispose()
+    return levels
 
 
-def _verify(path: Path, rows: int) -> None:
-    connection = sqlite3.connect(path)
-    stored = connection.execute(
-        "SELECT count(*), sum(length(CAST(result AS BLOB))) FROM batch_target WHERE status = 'done'"
-    ).fetchone()
-    kept = connection.execute("SELECT sum(targets_done), sum(nbytes) FROM batch_job").fetchone()
-    connection.close()
-    expected = (TOTAL, TOTAL * len(RESULT))
-    if stored != expected or kept != expected or rows != TOTAL:
-        raise SystemExit(f"batchmill stored {stored}, counted {kept}, read {rows}: not {expected}")
+def _check(runner: Runner[Person], ids: list[str], pages: list[list[Any]], shape: Shape) -> None:
+    """Everything that was to be stored is there, and the counters say so."""
+    for job_id, rows in zip(ids, pages, strict=True):
+        job = runner.progress(job_id)
+        assert job is not None
+        whole = (job.status, job.targets_done, job.nbytes) == (
+            "done",
+            shape.targets,
+            shape.targets * len(RESULT),
+        )
+        if not whole or [row.result.content for row in rows] != [CONTENT] * shape.targets:
+            raise SystemExit(f"batchmill stored {job} and {len(rows)} rows")

@@ -1,36 +1,49 @@
-"""What is measured: the work, and the figures of one run over it."""
+"""What is measured: the work that every subject does, and how much of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from time import perf_counter
+from typing import Any, Final
 
-JOBS: Final = 100
-TARGETS: Final = 32
-TOTAL: Final = JOBS * TARGETS
 CONTENT: Final = "x" * 1024
 RESULT: Final = f'{{"content":"{CONTENT}"}}'
-"""What batchmill stores for a result of 1 KiB; the floor stores the same bytes."""
+"""What batchmill stores for a result of 1 KiB; the floors store the same bytes."""
+
+Figures = dict[str, float]
+"""Targets a second by column: ``submit``, ``drain``, ``read``; a column that can't be is absent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """Targets a second, and ``PRAGMA synchronous`` as the writing connection itself reads it."""
+class Shape:
+    """So many jobs of so many targets each."""
 
-    submit: float
-    drain: float
-    read: float
-    synchronous: int
+    jobs: int = 100
+    targets: int = 32
+
+    @property
+    def total(self) -> int:
+        """All targets."""
+        return self.jobs * self.targets
+
+    def arguments(self) -> dict[str, Any]:
+        """As keywords for a child."""
+        return {"jobs": self.jobs, "targets": self.targets}
 
 
 def url_of(job: int, idx: int) -> str:
-    """The target; the floor stores the same."""
+    """The target; every subject stores the same."""
     return f"https://example.org/{job}/{idx}"
 
 
-def fresh(folder: Path, name: str) -> Path:
-    """A path where no database is."""
-    for old in folder.glob(f"{name}.db*"):
-        old.unlink()
-    return folder / f"{name}.db"
+def id_of(job: int) -> str:
+    """A floor's job id, as long as batchmill's."""
+    return f"{job:032x}"
+
+
+def rate(total: int, work: Callable[[], object]) -> float:
+    """How many a second, when this is the work."""
+    begun = perf_counter()
+    work()
+    return total / (perf_counter() - begun)

@@ -1,0 +1,59 @@
+"""Puts a report's tables and plots into the docs, so that nobody copies figures by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks import plot, tables
+from benchmarks.child import TOP
+from benchmarks.report import Report
+
+PAGE = TOP / "docs" / "benchmark.md"
+PLOTS = {"benchmark-drain.svg": plot.drain_chart, "benchmark-growth.svg": plot.growth_chart}
+
+
+class DocsChanged(Exception):
+    """The page has no longer the markers that the tables go between."""
+
+
+def write(report: Report, page: Path = PAGE) -> list[Path]:
+    """Replace what stands between the page's markers, draw the plots beside it; what was written.
+
+    A plot of which nothing was measured is left as it is. Raises ``DocsChanged``.
+    """
+    text = page.read_text(encoding="utf-8")
+    for name, inner in _sections(report).items():
+        text = replace(text, name, inner)
+    page.write_text(text, encoding="utf-8")
+    written = [page]
+    for name, chart in PLOTS.items():
+        drawn = chart(report)
+        if drawn.lines:
+            (page.parent / name).write_text(plot.draw(drawn), encoding="utf-8")
+            written.append(page.parent / name)
+    return written
+
+
+def replace(text: str, name: str, inner: str) -> str:
+    """The text with something else between ``<!-- name -->`` and ``<!-- /name -->``."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
+        raise DocsChanged(f"the page needs {begin} and, after it, {end}, once each")
+    head, _, rest = text.partition(begin)
+    return f"{head}{begin}\n{inner}\n{end}{rest.partition(end)[2]}"
+
+
+def _sections(report: Report) -> dict[str, str]:
+    machine = f"Measured on {tables.machine_line(report)}.\n{tables.work_line(report)}."
+    settings = [f"- {line}" for line in tables.settings_lines(report)]
+    return {
+        "goals": f"{machine}\n\n{tables.as_markdown(tables.goal_rows(report))}",
+        "figures": "\n\n".join(
+            [
+                tables.as_markdown(tables.figure_rows(report)),
+                *(["\n".join(settings)] * bool(settings)),
+            ]
+        ),
+        "growth": tables.as_markdown(tables.growth_rows(report)),
+        "extras": tables.as_markdown([("", "median"), *tables.extra_rows(report)]),
+    }

@@ -1,0 +1,1 @@
+"""The parts of the benchmark; each can be run alone by its name."""

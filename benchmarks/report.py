@@ -1,0 +1,152 @@
+"""What a run has measured: figures by subject, values by goal; medians, and JSON both ways."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.goals import GOALS, Goal
+from benchmarks.shape import Figures, Shape
+
+COLUMNS = ("submit", "drain", "read")
+
+
+@dataclass(slots=True)
+class Subject:
+    """One row of the figures: who was measured, on what, and each round's figures.
+
+    ``floors`` holds for each round the figures of the floor that ran just before it.
+    """
+
+    name: str
+    database: str
+    settings: str = ""
+    workers: int = 0
+    rounds: list[Figures] = field(default_factory=list)
+    floors: list[Figures] = field(default_factory=list)
+
+    def median(self, column: str) -> float | None:
+        """The median of a column; None where it was not measured."""
+        values = [figures[column] for figures in self.rounds if column in figures]
+        return statistics.median(values) if values else None
+
+    def ratio(self, column: str) -> float | None:
+        """The median of the ratios to the floor, each within its round."""
+        return _median(
+            own[column] / floor[column]
+            for own, floor in zip(self.rounds, self.floors, strict=True)
+            if column in own and column in floor
+        )
+
+
+@dataclass(slots=True)
+class Report:
+    """All of one run; a value for a key that is no goal is kept as an extra."""
+
+    machine: dict[str, str] = field(default_factory=dict)
+    shape: Shape = field(default_factory=Shape)
+    rounds: int = 5
+    short: bool = False
+    subjects: list[Subject] = field(default_factory=list)
+    values: dict[str, list[float]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    """Why a part, or a peer, was not measured."""
+    failed: list[str] = field(default_factory=list)
+    """The parts of those that should have been: they went wrong."""
+
+    def add(
+        self,
+        name: str,
+        database: str,
+        figures: Figures,
+        floor: Figures | None = None,
+        *,
+        settings: str = "",
+        workers: int = 0,
+    ) -> None:
+        """One round of a subject; a floor is its own floor."""
+        for subject in self.subjects:
+            if (subject.name, subject.database, subject.workers) == (name, database, workers):
+                break
+        else:
+            subject = Subject(name, database, settings, workers)
+            self.subjects.append(subject)
+        subject.rounds.append(figures)
+        subject.floors.append(figures if floor is None else floor)
+
+    def value(self, key: str, value: float) -> None:
+        """One round's value of a goal, or of an extra."""
+        self.values.setdefault(key, []).append(value)
+
+    def median(self, key: str) -> float | None:
+        """The median of a goal's or an extra's rounds, None where there is none."""
+        return _median(self.values.get(key, ()))
+
+    def accidents(self) -> list[Goal]:
+        """The goals of which less than half is reached."""
+        return [goal for goal in GOALS if goal.is_accident(self.median(goal.key))]
+
+    def to_json(self) -> str:
+        """Everything, with each round's values."""
+        return json.dumps(self._document(), indent=1, ensure_ascii=False) + "\n"
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "machine": self.machine,
+            "shape": self.shape.arguments(),
+            "rounds": self.rounds,
+            "short": self.short,
+            "goals": [self._goal(goal) for goal in GOALS],
+            "figures": [_figures(subject) for subject in self.subjects],
+            "values": self.values,
+            "missing": self.missing,
+            "failed": self.failed,
+        }
+
+    def _goal(self, goal: Goal) -> dict[str, Any]:
+        value = self.median(goal.key)
+        return {
+            "key": goal.key,
+            "title": goal.title,
+            "unit": goal.unit or "ratio",
+            "value": value,
+            "required": goal.required,
+            "aim": goal.aim,
+            "verdict": goal.judge(value),
+        }
+
+
+def from_json(path: Path) -> Report:
+    """The report that a run wrote; raises ``ValueError`` for anything else."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        subjects = [
+            Subject(**{name: each[name] for name in Subject.__slots__})
+            for each in document["figures"]
+        ]
+        return Report(
+            machine=document["machine"],
+            shape=Shape(**document["shape"]),
+            rounds=document["rounds"],
+            short=document["short"],
+            subjects=subjects,
+            values=document["values"],
+            missing=document["missing"],
+            failed=document["failed"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path.name}: is not what --json writes") from error
+
+
+def _figures(subject: Subject) -> dict[str, Any]:
+    medians = {column: subject.median(column) for column in COLUMNS}
+    ratios = {f"{column}_ratio": subject.ratio(column) for column in COLUMNS}
+    return {name: getattr(subject, name) for name in Subject.__slots__} | medians | ratios
+
+
+def _median(values: Any) -> float | None:
+    collected = list(values)
+    return statistics.median(collected) if collected else None

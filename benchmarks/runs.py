@@ -1,0 +1,112 @@
+"""The parts by name, and one run over some of them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from benchmarks import machine
+from benchmarks.child import ChildFailed
+from benchmarks.context import Context
+from benchmarks.databases import Databases, Missing
+from benchmarks.goals import GOALS
+from benchmarks.parts import (
+    drains,
+    growth,
+    idle,
+    imports,
+    memory,
+    peers,
+    processes,
+    progress,
+    stalls,
+)
+from benchmarks.report import Report
+from benchmarks.shape import Shape
+
+REQUIRE = "BATCHMILL_REQUIRE_DATABASES"
+"""Set in the environment, a database that is not installed is a failure, as for the tests."""
+SHORT = Shape(jobs=40, targets=16)
+"""Enough jobs that 32 workers have something to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What can be run by itself; ``server`` is the one that it starts, if any."""
+
+    measure: Callable[[Context], None]
+    about: str
+    in_short: bool = True
+
+
+PARTS = {
+    "sqlite": Part(drains.sqlite, "submit, drain, read back on SQLite"),
+    "postgresql": Part(drains.postgresql, "the same on PostgreSQL"),
+    "mariadb": Part(drains.mariadb, "the same on MariaDB"),
+    "processes": Part(processes.measure, "two worker processes beside one", in_short=False),
+    "idle": Part(idle.measure, "submit to stored of single targets"),
+    "peers": Part(peers.measure, "huey, litequeue, PgQueuer", in_short=False),
+    "growth": Part(growth.measure, "the cost beside a million kept jobs (minutes)"),
+    "stalls": Part(stalls.measure, "a writer beside a sweep and an eviction (minutes)"),
+    "memory": Part(memory.measure, "peak memory (minutes)"),
+    "progress": Part(progress.measure, "progress() of a large job"),
+    "imports": Part(imports.measure, "import times"),
+}
+"""In the order in which they run."""
+
+
+def run(
+    names: Sequence[str], *, rounds: int, short: bool, folder: Path | None, json: Path | None
+) -> Report:
+    """Measure these parts; one that fails says so in the report, and the others go on.
+
+    What was found so far is written to ``json`` after each part. In the short form a part in
+    which something fell under half of what is required is measured once more: the second time
+    counts, since a machine can be busy for a moment.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        place = Path(temporary)
+        place.chmod(0o755)  # a server may run as a user of its own
+        report = Report(machine.describe(place), SHORT if short else Shape(), rounds, short)
+        databases = Databases(place)
+        try:
+            for name in names:
+                _measure(name, Context(report, databases, place, short))
+                if short and _again(name, report):
+                    databases.restart(name)
+                    _measure(name, Context(report, databases, place, short))
+                if json is not None:
+                    json.write_text(report.to_json(), encoding="utf-8")
+        finally:
+            databases.close()
+    return report
+
+
+def _measure(name: str, context: Context) -> None:
+    try:
+        PARTS[name].measure(context)
+    except Missing as error:
+        context.report.missing[name] = str(error)
+        if os.environ.get(REQUIRE):
+            context.report.failed.append(name)
+    except (ChildFailed, SQLAlchemyError, OSError) as error:
+        context.report.missing[name] = f"{type(error).__name__}: {error}".partition("\n")[0]
+        context.report.failed.append(name)
+
+
+def _again(name: str, report: Report) -> bool:
+    """Whether a part deserves a second try; then what it has found is forgotten."""
+    keys = {goal.key for goal in GOALS if goal.part == name}
+    accidents = [goal.key for goal in report.accidents() if goal.key in keys]
+    if not accidents and name not in report.failed:
+        return False
+    report.missing.pop(name, None)
+    report.failed = [each for each in report.failed if each != name]
+    for key in keys:
+        report.values.pop(key, None)
+    return True

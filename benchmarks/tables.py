@@ -1,0 +1,152 @@
+"""The report as tables: for people in a terminal, and for the docs in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.goals import GOALS, TITLES, Goal
+from benchmarks.parts.growth import SIZES, key
+from benchmarks.report import COLUMNS, Report, Subject
+
+Row = tuple[str, ...]
+
+
+def goal_rows(report: Report) -> list[Row]:
+    """Each goal: what was measured, what is required and aimed at, and whether it is reached.
+
+    A part that wasn't asked for has no rows.
+    """
+    rows: list[Row] = [("", "measured", "required", "aim", "")]
+    for goal in GOALS:
+        value = report.median(goal.key)
+        verdict: str = goal.judge(value)
+        if value is None:
+            if goal.part not in report.missing:
+                continue
+            verdict = f"not measured: {report.missing[goal.part]}"
+        measured = _figure(goal, value)
+        rows.append(
+            (goal.title, measured, _limit(goal, goal.required), _limit(goal, goal.aim), verdict)
+        )
+    return rows
+
+
+def figure_rows(report: Report) -> list[Row]:
+    """Every subject: targets a second, its ratios to the floor of its round, and its latency."""
+    head = [part for column in COLUMNS for part in (column, "÷")]
+    rows: list[Row] = [("", *head, "idle p50")]
+    rows += [_subject(report, subject) for subject in report.subjects]
+    rows += [
+        (name, *[""] * len(head), f"not measured: {why}")
+        for name, why in report.missing.items()
+        if name not in {goal.part for goal in GOALS}  # those say so in the other table
+    ]
+    return rows
+
+
+def growth_rows(report: Report) -> list[Row]:
+    """The cost of submitting and of draining one target, by the number of kept jobs."""
+    rows: list[Row] = [("µs a target", *(f"{size:,} kept" for size in SIZES))]
+    for name in ("sqlite-normal", "postgresql"):
+        for column in ("submit", "drain"):
+            costs = [report.median(key(column, name, size)) for size in SIZES]
+            if any(cost is not None for cost in costs):
+                shown = ("" if cost is None else f"{cost:,.0f}" for cost in costs)
+                rows.append((f"{column}, {TITLES[name]}", *shown))
+    return rows
+
+
+def extra_rows(report: Report) -> list[Row]:
+    """Whatever else was measured, for who wants to know why."""
+    shown = {goal.key for goal in GOALS} | {
+        key(column, name, size)
+        for column in ("submit", "drain")
+        for name in TITLES
+        for size in SIZES
+    }
+    return [
+        (name, f"{report.median(name):,.2f}")
+        for name in report.values
+        if name not in shown and not name.startswith("idle ")
+    ]
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """Columns in line: the first to the left, the last as it is, the others to the right."""
+    widths = [max(len(row[n]) for row in rows if n < len(row)) for n in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        first, *middle, last = row
+        cells = [
+            first.ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(middle, widths[1:], strict=False)),
+            last,
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """A table whose middle columns are aligned to the right."""
+    width = len(rows[0])
+    rule = ["---", *["---:"] * (width - 2), "---"] if width > 2 else ["---", "---:"]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:]))
+
+
+def machine_line(report: Report) -> str:
+    """What it was measured on, in one sentence."""
+    return ", ".join(
+        value if name in ("date", "processor", "disk", "system") else f"{name} {value}"
+        for name, value in report.machine.items()
+    )
+
+
+def work_line(report: Report) -> str:
+    """What was measured."""
+    shape = report.shape
+    return (
+        f"{shape.jobs} jobs × {shape.targets} targets, no-op work, results of 1 KiB; medians of "
+        f"{report.rounds}; ÷ is the ratio to the floor that ran just before"
+        f"{'; the short form: less of everything than the rows name' if report.short else ''}"
+    )
+
+
+def settings_lines(report: Report) -> list[str]:
+    """How each server and each peer was set, once each."""
+    found: dict[str, None] = {}
+    for subject in report.subjects:
+        if subject.settings and subject.name != "batchmill" and "a commit" not in subject.name:
+            who = TITLES[subject.database] if subject.name == "floor" else subject.name
+            found[f"{who}: {subject.settings}"] = None
+    return list(found)
+
+
+def _subject(report: Report, subject: Subject) -> Row:
+    workers = f", {subject.workers} workers" if subject.workers else ""
+    cells = []
+    for column in COLUMNS:
+        value, ratio = subject.median(column), subject.ratio(column)
+        cells += ["" if value is None else f"{value:,.0f}", "" if ratio is None else f"{ratio:.2f}"]
+    name = f"{subject.name}{workers.replace('1 workers', '1 worker')}, {TITLES[subject.database]}"
+    return (name, *cells, _latency(report, subject))
+
+
+def _latency(report: Report, subject: Subject) -> str:
+    keys = {
+        "floor": f"idle floor, {subject.database}",
+        "batchmill": f"idle-{subject.database}" if subject.workers == 1 else "",
+    }
+    value = report.median(keys.get(subject.name, f"idle {subject.name}"))
+    return "" if value is None else f"{value:.1f} ms"
+
+
+def _figure(goal: Goal, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2f}" if not goal.unit else f"{value:,.1f} {goal.unit}"
+
+
+def _limit(goal: Goal, limit: float | None) -> str:
+    if limit is None:
+        return ""
+    return f"{'≤' if goal.at_most else '≥'} {limit:g} {goal.unit}".rstrip()

@@ -1,0 +1,160 @@
+"""Medians, ratios within a round, JSON, tables, plots and the docs."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from benchmarks import docs, plot, tables
+from benchmarks.goals import GOALS
+from benchmarks.parts.growth import SIZES, key
+from benchmarks.parts.stalls import _waits
+from benchmarks.report import Report, from_json
+from benchmarks.shape import Shape
+
+pytestmark = pytest.mark.checkout
+
+PAGE = "# Fast\n" + "".join(
+    f"<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in ("goals", "figures", "growth", "extras")
+)
+
+
+def filled() -> Report:
+    """A report of three rounds whose rates jump while the ratio stays about a half."""
+    report = Report(machine={"date": "2026-11-30", "Python": "3.11"}, shape=Shape(2, 3), rounds=3)
+    for floor, own in ((100.0, 60.0), (1000.0, 500.0), (10.0, 4.0)):
+        base = {"submit": floor, "drain": floor, "read": floor}
+        report.add("floor", "sqlite-full", base)
+        report.add("batchmill", "sqlite-full", {"drain": own}, base, workers=1)
+        report.value("drain-sqlite-full-1", own / floor)
+    for place, size in enumerate(SIZES):
+        report.value(key("drain", "sqlite-normal", size), 100.0 + place)
+    report.missing["litequeue"] = "it needs another Python"
+    report.missing["mariadb"] = "MariaDB is not installed"
+    return report
+
+
+def test_a_ratio_is_taken_within_its_round() -> None:
+    """The median of the ratios, not the ratio of the medians."""
+    report = filled()
+    (floor, own) = report.subjects
+    assert own.median("drain") == 60.0
+    assert own.ratio("drain") == 0.5
+    assert floor.ratio("drain") == 1.0
+    assert report.median("drain-sqlite-full-1") == 0.5
+
+
+def test_a_column_that_was_not_measured_has_no_figure() -> None:
+    """None rather than nought, for a peer that keeps no results."""
+    own = filled().subjects[1]
+    assert (own.median("read"), own.ratio("read")) == (None, None)
+
+
+def test_json_brings_back_the_whole_report(tmp_path: Path) -> None:
+    """What --json wrote is what --from reads."""
+    path = tmp_path / "report.json"
+    path.write_text(filled().to_json(), encoding="utf-8")
+    assert from_json(path) == filled()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"figures": 1}'])
+def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+    """A file that --json didn't write is named, without a traceback of parsing."""
+    path = tmp_path / "other.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="other.json: is not what --json writes"):
+        from_json(path)
+
+
+def test_the_table_shows_what_was_measured_or_why_not() -> None:
+    """A goal with a value, one whose part is missing, and none of the parts that weren't asked."""
+    rows = {row[0]: row for row in tables.goal_rows(filled())}
+    assert rows["drain, SQLite FULL, 1 worker ÷ floor"][1:] == (
+        "0.50",
+        "≥ 0.33",
+        "≥ 0.5",
+        "aim reached",
+    )
+    missing = rows["drain, MariaDB, 32 workers ÷ floor"]
+    assert missing[-1] == "not measured: MariaDB is not installed"
+    assert not any("import" in title for title in rows)
+
+
+def test_a_peer_that_is_not_there_says_so_in_its_row() -> None:
+    """It doesn't vanish from the figures; a part that is missing has its rows elsewhere."""
+    rows = {row[0]: row for row in tables.figure_rows(filled())}
+    assert rows["litequeue"][-1] == "not measured: it needs another Python"
+    assert "mariadb" not in rows
+
+
+def test_columns_stand_in_line() -> None:
+    """The first to the left, figures to the right, the last as it is."""
+    text = tables.as_text([("", "a", "end"), ("name", "1,000", "x"), ("n", "1", "")])
+    assert text == "          a  end\nname  1,000  x\nn         1"
+
+
+def test_a_plot_is_well_formed_and_has_a_line_for_each_database() -> None:
+    """The SVG parses, and names what it draws."""
+    for chart, names in (
+        (plot.drain_chart(filled()), ["SQLite FULL"]),
+        (plot.growth_chart(filled()), ["drain, SQLite NORMAL"]),
+    ):
+        root = ET.fromstring(plot.draw(chart))
+        texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+        assert set(names) <= set(texts)
+        assert len(list(root.iter("{http://www.w3.org/2000/svg}polyline"))) == len(names)
+
+
+def test_a_plot_stays_inside_its_frame() -> None:
+    """Every mark is within the picture, whatever the values."""
+    chart = plot.Chart("t", "x", "y", {"a": [(1, 0.0), (1e6, 12345.0)]}, level=1.0)
+    root = ET.fromstring(plot.draw(chart))
+    for circle in root.iter("{http://www.w3.org/2000/svg}circle"):
+        assert plot.LEFT <= float(circle.attrib["cx"]) <= plot.WIDTH - plot.RIGHT
+        assert plot.TOP <= float(circle.attrib["cy"]) <= plot.HEIGHT - plot.BOTTOM
+
+
+def test_the_docs_get_the_tables_between_their_markers(tmp_path: Path) -> None:
+    """Old figures go, what stands around them stays, and the plots lie beside the page."""
+    page = tmp_path / "benchmark.md"
+    page.write_text(PAGE, encoding="utf-8")
+    written = docs.write(filled(), page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Fast\n<!-- goals -->\nMeasured on 2026-11-30")
+    assert "old" not in text
+    assert "| drain, SQLite FULL, 1 worker ÷ floor | 0.50 |" in text
+    assert {path.name for path in written} == {"benchmark.md", *docs.PLOTS}
+
+
+def test_docs_without_their_markers_are_left_alone(tmp_path: Path) -> None:
+    """A page that was changed by hand is not written over."""
+    page = tmp_path / "benchmark.md"
+    page.write_text("# Fast\n", encoding="utf-8")
+    with pytest.raises(docs.DocsChanged, match="<!-- goals -->"):
+        docs.write(filled(), page)
+    assert page.read_text(encoding="utf-8") == "# Fast\n"
+
+
+def test_the_page_of_this_checkout_has_the_markers() -> None:
+    """--write-docs finds where to write."""
+    text = docs.PAGE.read_text(encoding="utf-8")
+    for name in ("goals", "figures", "growth", "extras"):
+        text = docs.replace(text, name, "new")
+    assert text.count("\nnew\n") == 4
+
+
+def test_only_accidents_of_goals_count() -> None:
+    """An extra has nothing to reach."""
+    report = Report()
+    report.value("longest wait of something", 0.0)
+    report.value(GOALS[0].key, 0.01)
+    assert report.accidents() == [GOALS[0]]
+
+
+def test_a_wait_counts_when_it_overlaps_the_removal() -> None:
+    """A call that began before the removal and ended in it waited for it."""
+    calls = [(0.0, 1.0), (1.0, 3.0), (3.0, 4.0), (9.0, 20.0)]
+    assert _waits(calls, (2.0, 5.0)) == [1.0, 2.0]
+    assert _waits([], (2.0, 5.0)) == [0.0]

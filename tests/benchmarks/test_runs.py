@@ -1,0 +1,122 @@
+"""One run: parts that fail or are missing, the second try of the short form, a real small part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import runs
+from benchmarks.child import Child, ChildFailed, call
+from benchmarks.context import Context
+from benchmarks.databases import Databases, Missing
+from benchmarks.parts import drains
+from benchmarks.peers import PEERS
+from benchmarks.peers.environments import NotInstalled, requirement
+from benchmarks.report import Report
+from benchmarks.shape import Shape
+
+pytestmark = pytest.mark.checkout
+
+
+@pytest.fixture
+def databases(tmp_path: Path) -> Iterator[Databases]:
+    made = Databases(tmp_path)
+    yield made
+    made.close()
+
+
+def run(monkeypatch: pytest.MonkeyPatch, part: object, *, short: bool = False) -> Report:
+    monkeypatch.setitem(runs.PARTS, "sqlite", runs.Part(part, "a stand-in"))  # type: ignore[arg-type]
+    return runs.run(["sqlite"], rounds=1, short=short, folder=None, json=None)
+
+
+def test_a_part_that_fails_is_a_failure_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run goes on, and ends with 1."""
+
+    def fail(_context: Context) -> None:
+        raise ChildFailed("it broke")
+
+    report = run(monkeypatch, fail)
+    assert report.failed == ["sqlite"]
+    assert report.missing == {"sqlite": "ChildFailed: it broke"}
+
+
+@pytest.mark.parametrize(("required", "failed"), [("", []), ("1", ["sqlite"])])
+def test_a_missing_database_fails_only_where_it_is_required(
+    monkeypatch: pytest.MonkeyPatch, required: str, failed: list[str]
+) -> None:
+    """As for the tests: elsewhere its rows say that it isn't there."""
+    monkeypatch.setenv(runs.REQUIRE, required)
+
+    def miss(_context: Context) -> None:
+        raise Missing("not installed")
+
+    report = run(monkeypatch, miss)
+    assert (report.missing, report.failed) == ({"sqlite": "not installed"}, failed)
+
+
+@pytest.mark.parametrize(("values", "accidents"), [([0.01, 0.4], 0), ([0.01, 0.02], 1)])
+def test_the_short_form_tries_an_accident_once_more(
+    monkeypatch: pytest.MonkeyPatch, values: list[float], accidents: int
+) -> None:
+    """Only the second try counts; a machine may have been busy."""
+    left = iter(values)
+
+    def measure(context: Context) -> None:
+        context.report.value("drain-sqlite-full-1", next(left))
+
+    report = run(monkeypatch, measure, short=True)
+    assert len(report.accidents()) == accidents
+    assert next(left, None) is None
+
+
+def test_a_good_short_run_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One measurement is enough."""
+    calls = []
+
+    def measure(context: Context) -> None:
+        calls.append(1)
+        context.report.value("drain-sqlite-full-1", 0.4)
+
+    run(monkeypatch, measure, short=True)
+    assert calls == [1]
+
+
+def test_the_floor_and_batchmill_store_the_same_work(
+    monkeypatch: pytest.MonkeyPatch, databases: Databases, tmp_path: Path
+) -> None:
+    """A real round of a small shape: both sides verify what they stored."""
+    monkeypatch.setattr(drains, "WORKERS", (2,))
+    report = Report(shape=Shape(2, 3), rounds=1)
+    drains._round(Context(report, databases, tmp_path, short=True), "sqlite-normal", "")
+    assert [subject.name for subject in report.subjects] == ["floor", "batchmill"]
+    assert all(set(each.rounds[0]) == {"submit", "drain", "read"} for each in report.subjects)
+    assert list(report.values) == ["drain-sqlite-normal-2"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_child_that_fails_tells_the_last_line() -> None:
+    """What went wrong there is said here, without the whole traceback."""
+    with pytest.raises(ChildFailed, match=r"benchmarks.shape:nothing: .*no attribute 'nothing'"):
+        call("benchmarks.shape:nothing")
+
+
+def test_a_child_is_gone_after_its_block() -> None:
+    """One that waits for a word that never comes is ended."""
+    with Child("benchmarks.child:wait_for_go") as child:
+        child.wait_ready()
+        assert child._process.poll() is None
+    assert child._process.poll() is not None
+
+
+def test_every_peer_is_in_the_extra() -> None:
+    """The requirement of each comes from pyproject, without its marker."""
+    assert {requirement(peer.requirement).partition(">")[0] for peer in PEERS} == {
+        "huey",
+        "litequeue",
+        "pgqueuer[asyncpg]",
+    }
+    with pytest.raises(NotInstalled, match="celery is not in the extra bench"):
+        requirement("celery")
