@@ -15,8 +15,10 @@ class Capabilities:
     """The differences that statements and operations ask for, never a dialect's name.
 
     ``begins_immediate``: a write transaction takes the one write lock of the file at its start,
-    so that nothing read in it can be stale. ``bare_statements``: the driver's own connection runs
-    statements, and it can't be lost. ``row_locks``: SELECT … FOR UPDATE, with SKIP LOCKED.
+    so that nothing read in it can be stale. ``bare_statements``: the driver may run statements
+    past SQLAlchemy. ``lossy``: the connection to the database can be lost. ``pipelines``: the
+    driver sends several statements in one round trip. ``hints``: the planner is told which index
+    to use, and the order of a join. ``row_locks``: SELECT … FOR UPDATE, with SKIP LOCKED.
     ``locks_of``: such a lock can name the one table of a join that it is for. ``stale_reads``: a
     plain SELECT in a transaction may see an older state than a locking one. ``update_returning``:
     UPDATE hands out what it wrote. ``lists``: how a list goes in as one parameter. ``sequences``:
@@ -32,6 +34,9 @@ class Capabilities:
 
     begins_immediate: bool
     bare_statements: bool
+    lossy: bool
+    pipelines: bool
+    hints: bool
     row_locks: bool
     locks_of: bool
     stale_reads: bool
@@ -51,6 +56,9 @@ class Capabilities:
 _SQLITE: Final = Capabilities(
     begins_immediate=True,
     bare_statements=True,
+    lossy=False,
+    pipelines=False,
+    hints=False,
     row_locks=False,
     locks_of=False,
     stale_reads=False,
@@ -68,7 +76,10 @@ _SQLITE: Final = Capabilities(
 )
 _POSTGRESQL: Final = Capabilities(
     begins_immediate=False,
-    bare_statements=False,
+    bare_statements=True,
+    lossy=True,
+    pipelines=True,
+    hints=False,
     row_locks=True,
     locks_of=True,
     stale_reads=False,
@@ -88,7 +99,10 @@ _POSTGRESQL: Final = Capabilities(
 )
 _MARIADB: Final = Capabilities(
     begins_immediate=False,
-    bare_statements=False,
+    bare_statements=True,
+    lossy=True,
+    pipelines=False,
+    hints=True,
     row_locks=True,
     locks_of=False,
     stale_reads=True,
@@ -120,7 +134,7 @@ def capabilities_of(dialect: Dialect) -> Capabilities:
         _check_sqlite(dialect)
         return replace(_SQLITE, bare_statements=dialect.driver == "pysqlite")
     if (dialect.name, dialect.driver) == ("postgresql", "psycopg"):
-        return _POSTGRESQL
+        return replace(_POSTGRESQL, pipelines=_has_pipelines(dialect))
     if (dialect.name, dialect.driver) in {("mariadb", "pymysql"), ("mysql", "pymysql")}:
         return _MARIADB
     raise InvalidInput(
@@ -136,6 +150,12 @@ def capabilities_of_kind(name: str) -> Capabilities:
             f"url: {name} databases are not supported; use SQLite, PostgreSQL or MariaDB"
         )
     return _KINDS[name]
+
+
+def _has_pipelines(dialect: Any) -> bool:
+    """Whether psycopg, and the libpq under it, are new enough for pipelines."""
+    pipeline = getattr(getattr(dialect, "loaded_dbapi", None), "Pipeline", None)
+    return pipeline is not None and bool(pipeline.is_supported())
 
 
 def _check_sqlite(dialect: Any) -> None:

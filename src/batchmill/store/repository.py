@@ -19,7 +19,8 @@ from batchmill.store.operations import targets as target_rows
 from batchmill.store.operations.common import total_bytes
 from batchmill.store.queue import QueueRepository
 from batchmill.store.schemas import check_schema
-from batchmill.store.transactions import BoundTransactions, Compiler, OwnTransactions
+from batchmill.store.transactions import BoundTransactions, OwnTransactions
+from batchmill.store.tx import Compiler
 from batchmill.validation import (
     check_count,
     check_flag,

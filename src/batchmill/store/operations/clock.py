@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from batchmill.store.transactions import Tx
+from batchmill.store.tx import Tx
 
 
 def now(tx: Tx) -> float:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from batchmill.errors import StoreError
 from batchmill.records import BatchJob, BatchTarget, JobStatus, TargetStatus
-from batchmill.store.statements import totals
-from batchmill.store.transactions import Row, Tx
+from batchmill.store.statements import totals, turns
+from batchmill.store.tx import Row, Tx
 
 
 class Total(NamedTuple):
@@ -17,12 +17,12 @@ class Total(NamedTuple):
     first_turn: int
 
 
-def add_and_number(tx: Tx, *, nbytes: int = 0, turns: int = 0) -> Total:
+def add_and_number(tx: Tx, *, nbytes: int = 0, numbers: int = 0) -> Total:
     """Add to the one shard of the total, and number so many turns, in one statement."""
-    row = tx.row(totals.add_and_number, bytes=nbytes, more_turns=turns)
+    row = tx.row(totals.add_and_number, bytes=nbytes, more_turns=numbers)
     if row is None:
         raise total_is_missing()
-    return Total(row[0], row[1] - turns + 1)
+    return Total(row[0], row[1] - numbers + 1)
 
 
 def add_bytes(tx: Tx, nbytes: int) -> None:
@@ -42,8 +42,10 @@ def total_is_missing() -> StoreError:
 
 
 def number_turn(tx: Tx) -> int:
-    """A turn number higher than any before; 0 where the statement itself takes one."""
-    return 0 if tx.can.sequences else add_and_number(tx, turns=1).first_turn
+    """A turn number higher than any before."""
+    if tx.can.sequences:
+        return int(tx.value(turns.fresh_number))
+    return add_and_number(tx, numbers=1).first_turn
 
 
 def total_bytes(tx: Tx) -> int:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from batchmill.errors import StoreError
 from batchmill.record_checks import unstorable
 from batchmill.records import Claim, Exchange, Outcome
 from batchmill.store.boundaries import savepoint
 from batchmill.store.failures import DATABASE_ERRORS, PASSING, translate
-from batchmill.store.operations.common import add_and_number, add_bytes, total_bytes
+from batchmill.store.operations.common import add_and_number, total_is_missing
 from batchmill.store.operations.exchange_plan import Ask, HeldTurn, OpenTurn, Plan
 from batchmill.store.operations.removing import evict_step
-from batchmill.store.statements import jobs, targets, turns
-from batchmill.store.transactions import Tx
+from batchmill.store.statements import jobs, targets, totals, turns
+from batchmill.store.tx import Call, Tx, call
 from batchmill.validation import MAX_BYTES
 
 __all__ = ["Ask", "Exchanged", "exchange", "exchange_singly", "nothing_to_claim"]
@@ -37,9 +37,9 @@ def nothing_to_claim(tx: Tx, ask: Ask) -> Exchange | None:
 
     It only reads, so that idle runners don't contend for the write lock.
     """
-    if ask.want and _open_turns(tx, ask, locking=False):
+    if ask.want and tx.rows_of(_open_turns(ask, locking=False))[0]:
         return None
-    held = tx.rows(turns.held_turns, False, queue=ask.queue, holder=ask.runner_id)
+    (held,) = tx.rows_of(_held_turns(tx, ask, [], locking=False))
     cancelled = [turn.job_id for turn in map(HeldTurn._make, held) if turn.ended]
     ready_at = _next_ready_at(tx, ask) if ask.want else None
     return Exchange([], [], [], [], [], cancelled, ready_at)
@@ -48,15 +48,14 @@ def nothing_to_claim(tx: Tx, ask: Ask) -> Exchange | None:
 def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
     """Store, settle, claim, and keep the byte budget with one bounded step."""
     plan = Plan(ask)
-    rows = tx.rows(turns.held_turns, True, queue=ask.queue, holder=ask.runner_id)
-    held = {turn.token: turn for turn in map(HeldTurn._make, rows)}
+    seen = _look(tx, outcomes, ask)
+    held = {turn.token: turn for turn in seen.held}
     for outcome in outcomes:
         if plan.take(outcome, held.get(outcome.token)):
             del held[outcome.token]
-    if ask.want:
-        plan.claim_open(_open_turns(tx, ask))
-        plan.claim_again()
-    over = _keep_budget(tx, plan, _write(tx, plan))
+    plan.claim_open(seen.open)
+    plan.claim_again()
+    over = _keep_budget(tx, plan, _write(tx, plan, seen))
     left = ask.want - len(plan.claims)
     if left and plan.put_back:
         plan.claims += _claim_what_was_put_back(tx, ask, left)
@@ -72,11 +71,38 @@ def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
     return Exchanged(answer, over)
 
 
+class _Seen(NamedTuple):
+    """What was read before anything is decided.
+
+    ``nbytes`` and ``first_turn`` are the byte total and the next turn number: known only where
+    no write hands them out, and where there are outcomes.
+    """
+
+    held: list[HeldTurn]
+    open: list[OpenTurn]
+    nbytes: int = 0
+    first_turn: int = 0
+
+
+def _look(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> _Seen:
+    """Read all at once: where the database is far away, that is one round trip."""
+    calls = [_held_turns(tx, ask, [outcome.token for outcome in outcomes], locking=True)]
+    if ask.want:
+        calls.append(_open_turns(ask, locking=True))
+    if outcomes and tx.can.sequences:
+        calls += [call(turns.fresh_number), call(totals.total_bytes)]
+    held, *rest = tx.rows_of(*calls)
+    found = rest.pop(0) if ask.want else []
+    numbers = [int(row[0]) for (row,) in rest]
+    return _Seen(list(map(HeldTurn._make, held)), list(map(OpenTurn._make, found)), *numbers[::-1])
+
+
 def _claim_what_was_put_back(tx: Tx, ask: Ask, want: int) -> list[Claim]:
     """A second round of claims: a target that came back may be ready again at once."""
     again = Plan(replace(ask, want=want))
-    again.claim_open(_open_turns(tx, again.ask))
-    _write(tx, again)
+    (found,) = tx.rows_of(_open_turns(again.ask, locking=True))
+    again.claim_open(list(map(OpenTurn._make, found)))
+    _write(tx, again, _Seen([], []))
     return again.claims
 
 
@@ -117,8 +143,18 @@ def _merged(parts: Sequence[Exchanged], unstorable_tokens: Sequence[str]) -> Exc
     return Exchanged(answer, over_budget=True)
 
 
-def _open_turns(tx: Tx, ask: Ask, *, locking: bool = True) -> list[OpenTurn]:
-    found = tx.rows(
+def _held_turns(tx: Tx, ask: Ask, tokens: Sequence[str], *, locking: bool) -> Call:
+    return call(
+        turns.held_turns,
+        locking,
+        queue=ask.queue,
+        holder=ask.runner_id,
+        tokens=tx.listed(tokens),
+    )
+
+
+def _open_turns(ask: Ask, *, locking: bool) -> Call:
+    return call(
         turns.claimable_turns,
         ask.shared,
         locking,
@@ -127,7 +163,6 @@ def _open_turns(tx: Tx, ask: Ask, *, locking: bool = True) -> list[OpenTurn]:
         runner_id=ask.runner_id,
         want=ask.want,
     )
-    return [OpenTurn._make(row) for row in found]
 
 
 def _next_ready_at(tx: Tx, ask: Ask) -> float | None:
@@ -135,28 +170,31 @@ def _next_ready_at(tx: Tx, ask: Ask) -> float | None:
     return None if ready is None else ready / 1000
 
 
-def _write(tx: Tx, plan: Plan) -> int:
+def _write(tx: Tx, plan: Plan, seen: _Seen) -> int:
     """Write the plan; the byte total after it, 0 when nothing was stored or put back."""
     nbytes = sum(change.nbytes for change in plan.jobs.values())
-    total, turn = 0, 0
+    total, turn = seen.nbytes + nbytes, seen.first_turn
     if (plan.stored or plan.back) and not tx.can.sequences:
-        total, turn = add_and_number(tx, nbytes=nbytes, turns=len(plan.back))
-    tx.run_many(targets.write_target, plan.targets)
+        total, turn = add_and_number(tx, nbytes=nbytes, numbers=len(plan.back))
     for place, fresh in enumerate(plan.back):
         fresh["turn"] = turn + place
-    _fenced(tx.run_many(turns.write_turn, plan.back), len(plan.back))
-    _fenced(tx.run_many(turns.take_turn, plan.taken), len(plan.taken))
-    if plan.gone:
-        tx.run(turns.delete_turns, job_ids=tx.listed(plan.gone))
-    _write_jobs(tx, plan)
-    if plan.stored and tx.can.sequences:
-        add_bytes(tx, nbytes)
-        total = total_bytes(tx)
+    fenced = [*tx.many(turns.write_turn, plan.back), *tx.many(turns.take_turn, plan.taken)]
+    written = tx.many(targets.write_target, plan.targets)
+    rest = [call(turns.delete_turns, job_ids=tx.listed(plan.gone))] if plan.gone else []
+    rest += tx.many(jobs.add_to_job, _job_changes(plan))
+    added = bool(plan.stored) and tx.can.sequences
+    if added:
+        rest.append(call(totals.add_bytes, at_shard=tx.shard, bytes=nbytes))
+    counts = tx.run_all(*written, *fenced, *rest)
+    if added and not counts[-1]:
+        raise total_is_missing()
+    turned = sum(counts[len(written) : len(written) + len(fenced)])
+    _check_fences(turned, len(plan.back) + len(plan.taken))
     return total
 
 
-def _write_jobs(tx: Tx, plan: Plan) -> None:
-    changes = [  # in one order everywhere, so that two transactions can't wait for each other
+def _job_changes(plan: Plan) -> list[dict[str, Any]]:
+    return [  # in one order everywhere, so that two transactions can't wait for each other
         {
             "of_job": job_id,
             "status": change.status,
@@ -167,10 +205,9 @@ def _write_jobs(tx: Tx, plan: Plan) -> None:
         }
         for job_id, change in sorted(plan.jobs.items())
     ]
-    tx.run_many(jobs.add_to_job, changes)
 
 
-def _fenced(written: int, planned: int) -> None:
+def _check_fences(written: int, planned: int) -> None:
     """The turns were read under the lock, so that each must still have had its token."""
     if written != planned:
         raise StoreError("a turn changed hands inside its own transaction; nothing was stored")

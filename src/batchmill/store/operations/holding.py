@@ -16,7 +16,7 @@ from batchmill.records import (
 )
 from batchmill.store.operations.common import number_turn
 from batchmill.store.statements import jobs, runners, targets, turns
-from batchmill.store.transactions import Tx
+from batchmill.store.tx import Tx
 
 
 def see_runner(tx: Tx, runner_id: str, now_ms: int, *, hold_for_ms: int | None) -> None:
@@ -121,6 +121,7 @@ class _Release:
     ) -> None:
         self.tx.run(
             targets.write_target,
+            False,
             of_job=turn.job_id,
             at_idx=turn.next_idx,
             status=status.value,

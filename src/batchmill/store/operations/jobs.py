@@ -6,7 +6,7 @@ from batchmill.errors import InvalidTransition, JobExists, JobNotFound
 from batchmill.records import BatchJob, JobStatus, Settled
 from batchmill.store.operations.common import add_bytes, to_job
 from batchmill.store.statements import jobs, targets, turns
-from batchmill.store.transactions import Row, Tx
+from batchmill.store.tx import Row, Tx
 from batchmill.validation import MAX_COUNT
 
 

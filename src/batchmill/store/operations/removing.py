@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from batchmill.store.operations.common import add_bytes, total_bytes, total_is_missing
 from batchmill.store.statements import jobs, targets, totals, turns
-from batchmill.store.transactions import Build, Tx
+from batchmill.store.tx import Build, Tx
 
 STEP_JOBS: Final = 25
 """Jobs that one transaction deletes at the most, so that no writer waits long for it."""

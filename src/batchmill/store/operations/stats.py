@@ -9,7 +9,7 @@ from typing import TypeVar
 from batchmill.records import StoreStats
 from batchmill.store.operations.common import total_bytes
 from batchmill.store.statements import jobs, targets
-from batchmill.store.transactions import Tx
+from batchmill.store.tx import Tx
 
 _T = TypeVar("_T")
 

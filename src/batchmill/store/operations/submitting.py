@@ -12,7 +12,7 @@ from batchmill.store.operations.common import number_turn
 from batchmill.store.operations.holding import see_runner
 from batchmill.store.operations.targets import insert_targets
 from batchmill.store.statements import jobs, totals, turns
-from batchmill.store.transactions import Tx
+from batchmill.store.tx import Tx
 from batchmill.validation import AT_ONCE
 
 

@@ -11,7 +11,7 @@ from batchmill.records import BatchTarget, TargetStatus, status_of_finished, sto
 from batchmill.store.operations.common import add_bytes, number_turn, to_target
 from batchmill.store.operations.jobs import not_found
 from batchmill.store.statements import jobs, targets, turns
-from batchmill.store.transactions import Tx
+from batchmill.store.tx import Tx
 from batchmill.validation import MAX_COUNT
 
 
@@ -114,6 +114,7 @@ def update_target(tx: Tx, write: TargetWrite) -> None:
     nbytes = stored_bytes(write.result)
     tx.run(
         targets.write_target,
+        False,
         of_job=write.job_id,
         at_idx=write.idx,
         status=write.status.value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
@@ -13,9 +14,11 @@ from sqlalchemy import (
     Text,
     bindparam,
     case,
+    column,
     func,
     literal_column,
     select,
+    text,
 )
 from sqlalchemy.ext.compiler import compiles
 
@@ -30,6 +33,14 @@ TARGET: Final[Table] = metadata.tables["batch_target"]
 TURN: Final[Table] = metadata.tables["batch_turn"]
 RUNNER: Final[Table] = metadata.tables["batch_runner"]
 TOTAL: Final[Table] = metadata.tables["batch_total"]
+
+GIVEN: Final = "given_rows"
+"""The parameter that holds the sets of values to write, where they go in as one document."""
+
+_JSON_TYPES: Final[Mapping[Any, str]] = {
+    Text: "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+    BigInteger: "BIGINT",
+}
 
 
 def word(value: str) -> ColumnElement[str]:
@@ -107,11 +118,28 @@ def _write_next(_: _NextInSchema, compiler: Any, **__: Any) -> str:
     return "nextval('{}')".format(name.replace("'", "''"))
 
 
-def fresh_turn(can: Capabilities) -> Any:
-    """A number higher than any before: of the sequence, or the parameter ``turn``."""
-    if can.schemas:
-        return _NextInSchema()
-    return TURN_NUMBER.next_value() if can.sequences else number("turn")
+def next_number(can: Capabilities) -> Any:
+    """A number of the sequence, higher than any before."""
+    return _NextInSchema() if can.schemas else TURN_NUMBER.next_value()
+
+
+def given(can: Capabilities, many: bool, **types: Any) -> Mapping[str, ColumnElement[Any]]:
+    """The values to write, by name: parameters, or, of ``many`` sets, the columns of a table.
+
+    That table goes in as an array for each column, or as one JSON document of the rows. One
+    statement then writes them all: measured on MariaDB, 32 updates take a tenth of the time.
+    """
+    if not many:
+        return {name: bindparam(name, type_=kind) for name, kind in types.items()}
+    columns = [column(name, kind) for name, kind in types.items()]
+    if can.lists == "array":
+        arrays = [bindparam(name, type_=ARRAY(kind)) for name, kind in types.items()]
+        return dict(func.unnest(*arrays).table_valued(*columns).render_derived(name="given").c)
+    paths = [f"{name} {_JSON_TYPES[kind]} PATH '$.{name}'" for name, kind in types.items()]
+    rows = func.json_table(
+        bindparam(GIVEN, type_=Text), text(f"'$[*]' COLUMNS ({', '.join(paths)})")
+    )
+    return dict(rows.table_valued(*columns, name="given").c)
 
 
 def lost_from() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Executable,
     Text,
@@ -22,6 +23,7 @@ from batchmill.store.statements.common import (
     among,
     answers_key,
     ended,
+    given,
     live,
     locked,
     number,
@@ -135,17 +137,27 @@ def add_to_counters(_: Capabilities) -> Executable:
     )
 
 
-def add_to_job(_: Capabilities) -> Executable:
-    """Add to a job's counters, set its status and lease, and its error unless NULL is given."""
+def add_to_job(can: Capabilities, many: bool) -> Executable:
+    """Add to jobs' counters, set their status and lease, and their error unless NULL is given."""
+    new = given(
+        can,
+        many,
+        of_job=Text,
+        status=Text,
+        error=Text,
+        done=BigInteger,
+        bytes=BigInteger,
+        lease=BigInteger,
+    )
     return (
         update(JOB)
-        .where(JOB.c.id == bindparam("of_job"))
+        .where(JOB.c.id == new["of_job"])
         .values(
-            status=bindparam("status"),
-            error=func.coalesce(bindparam("error", type_=Text), JOB.c.error),
-            targets_done=JOB.c.targets_done + number("done"),
-            nbytes=JOB.c.nbytes + number("bytes"),
-            lease=number("lease"),
+            status=new["status"],
+            error=func.coalesce(new["error"], JOB.c.error),
+            targets_done=JOB.c.targets_done + new["done"],
+            nbytes=JOB.c.nbytes + new["bytes"],
+            lease=new["lease"],
         )
     )
 

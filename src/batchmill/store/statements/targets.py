@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Executable, Text, bindparam, delete, func, insert, null, select, update
+from sqlalchemy import (
+    BigInteger,
+    Executable,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    null,
+    select,
+    update,
+)
 from sqlalchemy import cast as sql_cast
 
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.statements.common import TARGET, among, number, word
+from batchmill.store.statements.common import TARGET, among, given, number, word
 
 
-def insert_target(_: Capabilities) -> Executable:
-    """Store a target as given."""
-    names = ("job_id", "idx", "url", "options", "status", "error", "hint", "nbytes", "result")
-    return insert(TARGET).values({name: bindparam(name) for name in names})
+def insert_target(can: Capabilities, many: bool) -> Executable:
+    """Store targets as given."""
+    texts = ("job_id", "url", "options", "status", "error", "hint", "result")
+    types = dict.fromkeys(texts, Text) | dict.fromkeys(("idx", "nbytes"), BigInteger)
+    new = given(can, many, **types)
+    if many:
+        return insert(TARGET).from_select(list(types), select(*new.values()))
+    return insert(TARGET).values(new)
 
 
 def target_page(_: Capabilities, with_results: bool) -> Executable:
@@ -55,19 +70,27 @@ def known_indexes(can: Capabilities) -> Executable:
     )
 
 
-def write_target(_: Capabilities) -> Executable:
-    """Write one target's outcome; ``started`` and ``lost`` are added to its counts."""
+def write_target(can: Capabilities, many: bool) -> Executable:
+    """Write targets' outcomes; ``started`` and ``losses`` are added to their counts."""
+    new = given(
+        can,
+        many,
+        of_job=Text,
+        at_idx=BigInteger,
+        status=Text,
+        error=Text,
+        hint=Text,
+        started=BigInteger,
+        losses=BigInteger,
+        nbytes=BigInteger,
+        result=Text,
+    )
     return (
         update(TARGET)
-        .where(TARGET.c.job_id == bindparam("of_job"), TARGET.c.idx == number("at_idx"))
+        .where(TARGET.c.job_id == new["of_job"], TARGET.c.idx == new["at_idx"])
         .values(
-            status=bindparam("status"),
-            error=bindparam("error"),
-            hint=bindparam("hint"),
-            attempt=TARGET.c.attempt + number("started"),
-            lost=TARGET.c.lost + number("losses"),
-            nbytes=number("nbytes"),
-            result=bindparam("result"),
+            {name: new[name] for name in ("status", "error", "hint", "nbytes", "result")}
+            | {"attempt": TARGET.c.attempt + new["started"], "lost": TARGET.c.lost + new["losses"]}
         )
     )
 

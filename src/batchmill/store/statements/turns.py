@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
+    BigInteger,
     Executable,
     Select,
+    Text,
     and_,
     bindparam,
     case,
@@ -26,21 +28,31 @@ from batchmill.store.statements.common import (
     TARGET,
     TURN,
     among,
-    fresh_turn,
+    given,
     locked,
     lost_from,
+    next_number,
     number,
     word,
 )
 from batchmill.validation import AT_ONCE
 
+_ROTATION: Final = "batch_turn_queue_holder_turn_ix"
+_TOKENS: Final = "batch_turn_token_ix"
 
-def insert_turn(can: Capabilities) -> Executable:
+NUMBERS: Final = 1 << 16
+"""How many turns one number of the sequence is good for: more than an exchange puts back."""
+
+
+def fresh_number(can: Capabilities) -> Executable:
+    """The first of so many turn numbers, all higher than any before: of the sequence."""
+    return select(next_number(can) * NUMBERS)
+
+
+def insert_turn(_: Capabilities) -> Executable:
     """Put a job in the rotation."""
-    names = ("job_id", "next_idx", "ready_at", "queue", "home")
-    return insert(TURN).values(
-        {name: bindparam(name) for name in names} | {"turn": fresh_turn(can)}
-    )
+    names = ("job_id", "turn", "next_idx", "ready_at", "queue", "home")
+    return insert(TURN).values({name: bindparam(name) for name in names})
 
 
 def lock_turn(can: Capabilities) -> Executable:
@@ -74,6 +86,17 @@ def _its_job() -> Any:
     return JOB.c.id == func.coalesce(TURN.c.job_id, word(""))
 
 
+def _along(can: Capabilities, query: Select[Any], index: str) -> Select[Any]:
+    """The query, read along an index of the rotation and joined from there.
+
+    Where a planner takes hints it needs this one: by the statistics of a rotation that was empty
+    it walks and locks everybody's turns, or sorts whole texts in a file of its own.
+    """
+    if not can.hints:
+        return query
+    return query.prefix_with("STRAIGHT_JOIN").with_hint(TURN, f"FORCE INDEX ({index})")
+
+
 def _with_target(columns: tuple[Any, ...], target: Any) -> Select[Any]:
     """The columns, then what a claim of ``target`` needs."""
     return select(  # pyright: ignore[reportReturnType] # one parameter in 2.0, many since 2.1
@@ -87,19 +110,23 @@ def _with_target(columns: tuple[Any, ...], target: Any) -> Select[Any]:
     )
 
 
-def _pending_after() -> Any:
-    """The index of the next pending target after the one whose turn it is."""
+def _pending_after(can: Capabilities) -> Any:
+    """The index of the next pending target after one that has just finished."""
     pending = TARGET.alias("pending")
     after = select(func.min(pending.c.idx)).where(
         pending.c.job_id == TURN.c.job_id,
         pending.c.idx > TURN.c.next_idx,
         pending.c.status == word("pending"),
     )
-    return after.scalar_subquery()
+    return case((among(can, TURN.c.token, "tokens"), after.scalar_subquery()))
 
 
 def held_turns(can: Capabilities, locking: bool) -> Executable:
-    """Everything that a runner has in flight, each with its job and the target after it."""
+    """Everything that a runner has in flight, each with its job.
+
+    Those of a list of tokens come with the target after them. Of the others that would be read in
+    vain, however long its URL and options.
+    """
     following = TARGET.alias("following")
     columns = (
         TURN.c.token,
@@ -113,14 +140,15 @@ def held_turns(can: Capabilities, locking: bool) -> Executable:
         following.c.idx,
     )
     joined = TURN.join(JOB, _its_job()).outerjoin(
-        following, and_(following.c.job_id == TURN.c.job_id, following.c.idx == _pending_after())
+        following, and_(following.c.job_id == TURN.c.job_id, following.c.idx == _pending_after(can))
     )
     query = (
         _with_target(columns, following)
         .select_from(joined)
         .where(TURN.c.queue == bindparam("queue"), TURN.c.holder == bindparam("holder"))
-        .order_by(TURN.c.job_id)
+        .order_by(TURN.c.turn, TURN.c.job_id)
     )
+    query = _along(can, query, _ROTATION)
     return locked(can, query, TURN, JOB) if locking else query
 
 
@@ -148,6 +176,7 @@ def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executabl
         .order_by(TURN.c.turn, TURN.c.job_id)
         .limit(number("want"))
     )
+    query = _along(can, query, _ROTATION)
     return locked(can, query, TURN, skip=True) if locking else query
 
 
@@ -158,45 +187,37 @@ def next_ready(_: Capabilities, shared: bool) -> Executable:
     )
 
 
-def write_turn(can: Capabilities) -> Executable:
-    """Write a turn anew, if its token is still the one that was read (NULL: not held)."""
+def write_turn(can: Capabilities, many: bool) -> Executable:
+    """Write turns anew, each if its token is still the one that was read (NULL: not held)."""
+    numbers = ("turn", "next_idx", "targets_failed", "ready_at", "busy_since", "held_until")
+    texts = dict.fromkeys(("holder", "token"), Text)
+    values = dict.fromkeys(numbers, BigInteger) | texts
+    new = given(can, many, of_job=Text, old_token=Text, **values)
     return (
         update(TURN)
-        .where(
-            TURN.c.job_id == bindparam("of_job"),
-            TURN.c.token.is_not_distinct_from(bindparam("old_token")),
-        )
-        .values(
-            turn=fresh_turn(can),
-            next_idx=number("next_idx"),
-            targets_failed=number("targets_failed"),
-            ready_at=number("ready_at"),
-            busy_since=number("busy_since"),
-            holder=bindparam("holder"),
-            token=bindparam("token"),
-            held_until=number("held_until"),
-        )
+        .where(TURN.c.job_id == new["of_job"], TURN.c.token.is_not_distinct_from(new["old_token"]))
+        .values({name: new[name] for name in values})
     )
 
 
-def take_turn(_: Capabilities) -> Executable:
-    """Hold a turn that nobody holds; its place and its counts stay."""
+def take_turn(can: Capabilities, many: bool) -> Executable:
+    """Hold turns that nobody holds; their places and counts stay."""
+    values = {"holder": Text, "token": Text, "held_until": BigInteger}
+    new = given(can, many, of_job=Text, **values)
     return (
         update(TURN)
-        .where(TURN.c.job_id == bindparam("of_job"), TURN.c.holder.is_(None))
-        .values(
-            holder=bindparam("holder"), token=bindparam("token"), held_until=number("held_until")
-        )
+        .where(TURN.c.job_id == new["of_job"], TURN.c.holder.is_(None))
+        .values({name: new[name] for name in values})
     )
 
 
-def move_turn(can: Capabilities) -> Executable:
+def move_turn(_: Capabilities) -> Executable:
     """Move a job on after the target whose turn it was has been stored by hand."""
     return (
         update(TURN)
         .where(TURN.c.job_id == bindparam("of_job"))
         .values(
-            turn=fresh_turn(can),
+            turn=number("turn"),
             next_idx=number("next_idx"),
             targets_failed=number("targets_failed"),
             ready_at=AT_ONCE,
@@ -214,14 +235,14 @@ def count_failed(_: Capabilities) -> Executable:
     )
 
 
-def release_turn(can: Capabilities) -> Executable:
+def release_turn(_: Capabilities) -> Executable:
     """Take a lapsed hold off a turn; ``busy_since`` survives while the target is the same."""
     busy_since = case((number("same_target") == 1, TURN.c.busy_since))
     return (
         update(TURN)
         .where(TURN.c.job_id == bindparam("of_job"), TURN.c.token == bindparam("old_token"))
         .values(
-            turn=fresh_turn(can),
+            turn=number("turn"),
             next_idx=number("next_idx"),
             targets_failed=number("targets_failed"),
             ready_at=AT_ONCE,
@@ -241,7 +262,7 @@ def current_holds(can: Capabilities) -> Executable:
         .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.job_id)
     )
-    return locked(can, query, TURN, JOB)
+    return locked(can, _along(can, query, _TOKENS), TURN, JOB)
 
 
 def renew_holds(can: Capabilities) -> Executable:
