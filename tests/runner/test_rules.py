@@ -241,6 +241,35 @@ def test_an_exception_without_a_readable_text_is_named():
     assert rules.text_of(ValueError()) == "ValueError"
 
 
+class Wrapped(Exception):
+    """As SQLAlchemy's: the text tells the statement, ``orig`` is what the driver said."""
+
+    def __init__(self, orig, **more):
+        super().__init__("SELECT secret")
+        self.orig = orig
+        for name, value in more.items():
+            setattr(self, name, value)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (Wrapped(OSError("locked"), statement="SELECT secret"), "locked"),
+        (Wrapped(OSError("locked")), "SELECT secret"),
+        (Wrapped("locked", statement="SELECT secret"), "SELECT secret"),
+    ],
+)
+def test_what_a_driver_said_is_told_without_the_statement(error, text):
+    """An error with a statement and a driver's error in it has the driver's text (cases.md S9)."""
+    assert rules.text_of(error) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, ""), (5, "5"), ("", ""), ("a", "a")])
+def test_a_hint_may_be_anything(value, text):
+    """None is no text, and what isn't text is stored as its text."""
+    assert rules.clean_text(value) == text
+
+
 @given(st.text(st.characters() | st.sampled_from("\x00\ud83d\udfff")))
 def test_every_error_text_is_storable(text):
     """NUL and lone surrogates are replaced, so that every database takes it (cases.md 22)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from batchmill.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from batchmill.records import Outcome
 from batchmill.store import BatchRepository, create_store_engine, migrate, transactions
 from tests.store.support import done, exchange, job, submit
 
@@ -148,13 +150,7 @@ def test_no_error_tells_sql_or_values(store: BatchRepository, engine: Engine) ->
     assert not [secret for secret in SECRETS if secret in told]
 
 
-def test_one_outcome_that_the_database_refuses_does_not_stop_the_others(
-    store: BatchRepository, engine: Engine
-) -> None:
-    """The set is stored one by one; the one that can't be is stored as failed, and said so."""
-    for name in ("a", "b", "c"):
-        submit(store, name)
-    claims = exchange(store, want=3).claims
+def _refuse_long_results(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(
             text(
@@ -162,6 +158,47 @@ def test_one_outcome_that_the_database_refuses_does_not_stop_the_others(
                 "BEGIN SELECT RAISE(ABORT, 'too long'); END"
             )
         )
+
+
+def test_a_set_stored_one_by_one_is_answered_as_a_whole(
+    store: BatchRepository, engine: Engine
+) -> None:
+    """It claims what was asked for, and says what was refused, cancelled and is ready when."""
+    for name in ("a", "b", "c", "d"):
+        submit(store, name)
+    claims = exchange(store, want=3).claims
+    store.cancel_job("c", now=100)
+    _refuse_long_results(engine)
+    lost = replace(done(claims[2]), token="lost")
+    outcomes = [done(claims[0], '"' + "a" * 20 + '"'), lost, done(claims[1])]
+    answer = exchange(store, outcomes, want=2)
+    assert [claim.job_id for claim in answer.claims] == ["d"]
+    assert list(answer.stored) == [claims[0].token, claims[1].token]
+    assert (list(answer.unstorable), list(answer.refused)) == ([claims[0].token], ["lost"])
+    assert (list(answer.cancelled), answer.next_ready_at) == (["c"], None)
+
+
+def test_a_set_stored_one_by_one_says_when_the_next_is_ready(
+    store: BatchRepository, engine: Engine
+) -> None:
+    """What it put back for later is the next to be ready, when nothing could be claimed."""
+    submit(store, "a")
+    submit(store, "b")
+    busy, large = exchange(store, want=2).claims
+    _refuse_long_results(engine)
+    later = Outcome(busy.job_id, busy.idx, busy.token, "later", ready_at=107.5)
+    answer = exchange(store, [later, done(large, '"' + "a" * 20 + '"')], want=1)
+    assert (list(answer.claims), answer.next_ready_at) == ([], 107.5)
+
+
+def test_one_outcome_that_the_database_refuses_does_not_stop_the_others(
+    store: BatchRepository, engine: Engine
+) -> None:
+    """The set is stored one by one; the one that can't be is stored as failed, and said so."""
+    for name in ("a", "b", "c"):
+        submit(store, name)
+    claims = exchange(store, want=3).claims
+    _refuse_long_results(engine)
     outcomes = [done(claims[0], '"a"'), done(claims[1], '"' + "b" * 20 + '"'), done(claims[2])]
     answer = exchange(store, outcomes, want=0)
     assert list(answer.stored) == [claim.token for claim in claims]
