@@ -194,6 +194,15 @@ class ByHand(SubmittedContract):
         answer = steps.exchange(done(following))
         assert [settled.status for settled in answer.settled] == [JobStatus.PARTIAL]
 
+    def test_only_its_own_targets_decide_what_follows(self, store: Store, steps: Steps) -> None:
+        """A target stored by hand is passed over although another job's same one is pending."""
+        steps.submit("a", 3)
+        claim = steps.claim()
+        steps.submit("b", 3)
+        store.update_target("a", 1, now=T, status=TargetStatus.DONE)
+        claims = steps.exchange(done(claim), want=5).claims
+        assert [(each.job_id, each.idx) for each in claims] == [("b", 0), ("a", 2)]
+
     def test_the_last_in_flight_settles(self, store: Store, steps: Steps) -> None:
         """When all but the target in flight were stored by hand, storing it settles the job."""
         steps.submit("a", 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from batchmill.records import JobStatus
+from batchmill.records import JobStatus, TargetStatus
 from batchmill.testing.contract.base import SubmittedContract
 from batchmill.testing.contract.steps import (
     Steps,
@@ -125,6 +125,16 @@ class BusySince(SubmittedContract):
         assert claim.busy_since == T
         following = steps.exchange(done(claim), want=1, now=T + 50).claims[0]
         assert (following.idx, following.busy_since) == (1, None)
+
+    def test_a_busy_target_stored_by_hand_holds_up_nothing(
+        self, store: Store, steps: Steps
+    ) -> None:
+        """The target after a busy one that was stored by hand begins anew and is ready at once."""
+        steps.submit("a", 2)
+        steps.exchange(later(steps.claim(), T + 50))
+        store.update_target("a", 0, now=T, status=TargetStatus.DONE)
+        claim = steps.claim()
+        assert (claim.idx, claim.busy_since) == (1, None)
 
     def test_a_put_back_is_ready_at_once(self, steps: Steps) -> None:
         """A target put back after a wait doesn't wait again."""
