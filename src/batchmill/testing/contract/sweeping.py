@@ -96,13 +96,20 @@ class Sweeping(Contract):
         assert ids(store) == {"a"}
 
     def test_a_limit_bounds_one_sweep(self, store: Repository) -> None:
-        """A limit bounds the jobs of one call, oldest lease first; further calls do the rest."""
+        """A limit bounds the jobs of one call; further calls do the rest."""
         for number in (3, 1, 2, 0):
             add_job(store, f"j{number}", lease=T + number)
         assert store.sweep(now=T + 100, ttl=TEN, limit=0) == 0
         assert store.sweep(now=T + 100, ttl=TEN, limit=3) == 3
         assert ids(store) == {"j3"}
         assert store.sweep(now=T + 100, ttl=TEN, limit=3) == 1
+
+    def test_a_bounded_sweep_takes_the_oldest_lease(self, store: Repository) -> None:
+        """A bounded sweep takes jobs by lease, oldest first, ties by id."""
+        for job_id, lease in [("a", T), ("c", T - 2), ("b", T - 2), ("d", T - 3)]:
+            add_job(store, job_id, lease=lease)
+        assert store.sweep(now=T + 100, ttl=TEN, limit=2) == 2
+        assert ids(store) == {"a", "c"}
 
     def test_one_call_sweeps_any_number(self, store: Repository) -> None:
         """Without a limit one call removes all, in however many steps (cases.md 25)."""
