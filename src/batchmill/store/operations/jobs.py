@@ -6,7 +6,7 @@ from batchmill.errors import InvalidTransition, JobExists, JobNotFound
 from batchmill.records import BatchJob, JobStatus, Settled
 from batchmill.store.operations.common import add_bytes, to_job
 from batchmill.store.statements import jobs, targets, turns
-from batchmill.store.tx import Row, Tx
+from batchmill.store.tx import Call, Row, Tx, call
 from batchmill.validation import MAX_COUNT
 
 
@@ -14,14 +14,14 @@ def create_job(tx: Tx, job: BatchJob) -> None:
     """Store a job as given; its ``nbytes`` count in the total."""
     if tx.row(jobs.job_state, job_id=job.id) is not None:
         raise JobExists("job.id: a job of this id is already stored; choose another id")
-    insert_job(tx, job)
+    tx.run_all(inserting(job))
     if job.nbytes:
         add_bytes(tx, job.nbytes)
 
 
-def insert_job(tx: Tx, job: BatchJob) -> None:
-    """The row itself."""
-    tx.run(
+def inserting(job: BatchJob) -> Call:
+    """What stores the row itself."""
+    return call(
         jobs.insert_job,
         id=job.id,
         caller=job.caller,
@@ -52,19 +52,17 @@ def touch_and_get_job(tx: Tx, job_id: str, lease: int) -> BatchJob | None:
     return get_job(tx, job_id)
 
 
-def find_job(
-    tx: Tx, caller: str, idem_key: str, now: int, ttl: int, *, current: bool = False
-) -> str | None:
-    """The newest job that answers the key at ``now``; ``current``: whatever was read before."""
-    found = tx.value(jobs.job_by_key, current, caller=caller, idem_key=idem_key, expired=now - ttl)
+def find_job(tx: Tx, caller: str, idem_key: str, now: int, ttl: int) -> str | None:
+    """The newest job that answers the key at ``now``."""
+    found = tx.value(jobs.job_by_key, False, caller=caller, idem_key=idem_key, expired=now - ttl)
     return None if found is None else str(found)
 
 
-def count_live(tx: Tx, caller: str | None, *, current: bool = False) -> int:
-    """Live jobs of one caller, or of all; ``current``: whatever was read before."""
+def count_live(tx: Tx, caller: str | None) -> int:
+    """Live jobs of one caller, or of all."""
     if caller is None:
-        return int(tx.value(jobs.count_live, False, current))
-    return int(tx.value(jobs.count_live, True, current, caller=caller))
+        return int(tx.value(jobs.count_live, False, False))
+    return int(tx.value(jobs.count_live, True, False, caller=caller))
 
 
 def touch_job(tx: Tx, job_id: str, lease: int) -> None:

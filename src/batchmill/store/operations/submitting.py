@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from batchmill.errors import Busy, CallerBusy, JobExists, NoTargets, SubmitRejected, TooManyTargets
 from batchmill.records import Admission, BatchJob, BatchTarget, Limits
 from batchmill.store.operations import jobs as job_operations
 from batchmill.store.operations.common import number_turn
 from batchmill.store.operations.holding import see_runner
-from batchmill.store.operations.targets import insert_targets
+from batchmill.store.operations.targets import inserting_targets
 from batchmill.store.statements import jobs, totals, turns
-from batchmill.store.tx import Tx
+from batchmill.store.tx import Tx, call
 from batchmill.validation import AT_ONCE
 
 
@@ -34,43 +35,80 @@ def submit(tx: Tx, new: Submission) -> Admission:
     """Reuse, reject or store, in the order of spec/seed-001, rule 1."""
     if not new.targets:
         return Admission(None, False, NoTargets)
-    job = new.job
-    tx.row(totals.lock_caps)
-    known = job_operations.find_job(tx, job.caller, job.idem_key, new.now, new.ttl, current=True)
-    if known is not None:
-        job_operations.touch_job(tx, known, new.now)
-        return Admission(known, True, None)
-    rejected = _rejection(tx, new)
+    seen = _look(tx, new)
+    if seen.known is not None:
+        job_operations.touch_job(tx, seen.known, new.now)
+        return Admission(seen.known, True, None)
+    rejected = _rejection(seen, new)
     if rejected is not None:
         return Admission(None, False, rejected)
-    _store(tx, new)
-    return Admission(job.id, False, None)
+    if seen.taken:
+        raise JobExists("job.id: a job of this id is already stored; choose another id")
+    _store(tx, new, seen.turn)
+    return Admission(new.job.id, False, None)
 
 
-def _rejection(tx: Tx, new: Submission) -> type[SubmitRejected] | None:
+class _Seen(NamedTuple):
+    """What was read once no other submit could come between.
+
+    ``known`` answers the key; ``turn`` is None where it is not of a sequence.
+    """
+
+    known: str | None
+    of_caller: int
+    of_all: int
+    taken: bool
+    turn: int | None
+
+
+def _look(tx: Tx, new: Submission) -> _Seen:
+    """Lock the caps, then read all at once: where the database is far, that is one round trip."""
+    job = new.job
+    key = {"caller": job.caller, "idem_key": job.idem_key, "expired": new.now - new.ttl}
+    calls = [
+        call(totals.lock_caps),
+        call(jobs.job_by_key, True, **key),
+        call(jobs.count_live, True, True, caller=job.caller),
+        call(jobs.count_live, False, True),
+        call(jobs.job_state, job_id=job.id),
+    ]
+    if tx.can.sequences:
+        calls.append(call(turns.fresh_number))
+    _, known, of_caller, of_all, state, *number = tx.rows_of(*calls)
+    return _Seen(
+        known=known[0][0] if known else None,
+        of_caller=of_caller[0][0],
+        of_all=of_all[0][0],
+        taken=bool(state),
+        turn=number[0][0][0] if number else None,
+    )
+
+
+def _rejection(seen: _Seen, new: Submission) -> type[SubmitRejected] | None:
     """The first cap that the job would break."""
     if len(new.targets) > new.limits.targets_per_job:
         return TooManyTargets
-    if job_operations.count_live(tx, new.job.caller, current=True) >= new.limits.jobs_per_caller:
+    if seen.of_caller >= new.limits.jobs_per_caller:
         return CallerBusy
-    if job_operations.count_live(tx, None, current=True) >= new.limits.jobs_total:
+    if seen.of_all >= new.limits.jobs_total:
         return Busy
     return None
 
 
-def _store(tx: Tx, new: Submission) -> None:
-    if tx.row(jobs.job_state, job_id=new.job.id) is not None:
-        raise JobExists("job.id: a job of this id is already stored; choose another id")
-    job_operations.insert_job(tx, new.job)
-    insert_targets(tx, new.targets)
-    tx.run(
-        turns.insert_turn,
-        job_id=new.job.id,
-        turn=number_turn(tx),
-        next_idx=0,
-        ready_at=AT_ONCE,
-        queue=new.queue,
-        home=new.home,
+def _store(tx: Tx, new: Submission, turn: int | None) -> None:
+    """The job, its targets and its turn."""
+    tx.run_all(
+        job_operations.inserting(new.job),
+        *inserting_targets(tx, new.targets),
+        call(
+            turns.insert_turn,
+            job_id=new.job.id,
+            turn=number_turn(tx) if turn is None else turn,
+            next_idx=0,
+            ready_at=AT_ONCE,
+            queue=new.queue,
+            home=new.home,
+        ),
     )
     if new.home is not None:
         see_runner(tx, new.home, new.now_ms, hold_for_ms=None)

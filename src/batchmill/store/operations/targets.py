@@ -11,7 +11,7 @@ from batchmill.records import BatchTarget, TargetStatus, status_of_finished, sto
 from batchmill.store.operations.common import add_bytes, number_turn, to_target
 from batchmill.store.operations.jobs import not_found
 from batchmill.store.statements import jobs, targets, turns
-from batchmill.store.tx import Tx
+from batchmill.store.tx import Call, Tx
 from batchmill.validation import MAX_COUNT
 
 
@@ -27,7 +27,7 @@ def put_targets(tx: Tx, job_id: str, new: Sequence[BatchTarget]) -> None:
     idxs = tx.listed(target.idx for target in new)
     if tx.row(targets.known_indexes, job_id=job_id, idxs=idxs) is not None:
         raise TargetExists("targets: the job already has a target of one of these indexes")
-    insert_targets(tx, new)
+    tx.run_all(*inserting_targets(tx, new))
     done = sum(target.status.finished for target in new)
     nbytes = sum(stored_bytes(target.result) for target in new)
     if done or nbytes:
@@ -35,25 +35,23 @@ def put_targets(tx: Tx, job_id: str, new: Sequence[BatchTarget]) -> None:
         add_bytes(tx, nbytes)
 
 
-def insert_targets(tx: Tx, new: Sequence[BatchTarget]) -> None:
-    """The rows themselves."""
-    tx.run_many(
-        targets.insert_target,
-        [
-            {
-                "job_id": target.job_id,
-                "idx": target.idx,
-                "url": target.url,
-                "options": target.options,
-                "status": target.status.value,
-                "error": target.error,
-                "hint": target.hint,
-                "nbytes": stored_bytes(target.result),
-                "result": target.result,
-            }
-            for target in new
-        ],
-    )
+def inserting_targets(tx: Tx, new: Sequence[BatchTarget]) -> list[Call]:
+    """What stores the rows themselves."""
+    rows = [
+        {
+            "job_id": target.job_id,
+            "idx": target.idx,
+            "url": target.url,
+            "options": target.options,
+            "status": target.status.value,
+            "error": target.error,
+            "hint": target.hint,
+            "nbytes": stored_bytes(target.result),
+            "result": target.result,
+        }
+        for target in new
+    ]
+    return tx.many(targets.insert_target, rows)
 
 
 def get_targets(

@@ -7,6 +7,7 @@ from typing import Any, Final
 from sqlalchemy import (
     BigInteger,
     Executable,
+    GenerativeSelect,
     Select,
     Text,
     and_,
@@ -86,7 +87,7 @@ def _its_job() -> Any:
     return JOB.c.id == func.coalesce(TURN.c.job_id, word(""))
 
 
-def _along(can: Capabilities, query: Select[Any], index: str) -> Select[Any]:
+def _along(can: Capabilities, query: Any, index: str) -> Any:
     """The query, read along an index of the rotation and joined from there.
 
     Where a planner takes hints it needs this one: by the statistics of a rotation that was empty
@@ -148,8 +149,8 @@ def held_turns(can: Capabilities, locking: bool) -> Executable:
         .where(TURN.c.queue == bindparam("queue"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.turn, TURN.c.job_id)
     )
-    query = _along(can, query, _ROTATION)
-    return locked(can, query, TURN, JOB) if locking else query
+    along: GenerativeSelect = _along(can, query, _ROTATION)
+    return locked(can, along, TURN, JOB) if locking else along
 
 
 def _open_to(shared: bool) -> Any:
@@ -176,8 +177,8 @@ def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executabl
         .order_by(TURN.c.turn, TURN.c.job_id)
         .limit(number("want"))
     )
-    query = _along(can, query, _ROTATION)
-    return locked(can, query, TURN, skip=True) if locking else query
+    along: GenerativeSelect = _along(can, query, _ROTATION)
+    return locked(can, along, TURN, skip=True) if locking else along
 
 
 def next_ready(_: Capabilities, shared: bool) -> Executable:
@@ -262,7 +263,8 @@ def current_holds(can: Capabilities) -> Executable:
         .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.job_id)
     )
-    return locked(can, _along(can, query, _TOKENS), TURN, JOB)
+    along: GenerativeSelect = _along(can, query, _TOKENS)
+    return locked(can, along, TURN, JOB)
 
 
 def renew_holds(can: Capabilities) -> Executable:
