@@ -7,7 +7,6 @@ from typing import Any, Final
 from sqlalchemy import (
     BigInteger,
     Executable,
-    GenerativeSelect,
     Select,
     Text,
     and_,
@@ -87,15 +86,16 @@ def _its_job() -> Any:
     return JOB.c.id == func.coalesce(TURN.c.job_id, word(""))
 
 
-def _along(can: Capabilities, query: Any, index: str) -> Any:
+def _along(can: Capabilities, query: Any, index: str) -> Select[Any]:
     """The query, read along an index of the rotation and joined from there.
 
     Where a planner takes hints it needs this one: by the statistics of a rotation that was empty
     it walks and locks everybody's turns, or sorts whole texts in a file of its own.
     """
-    if not can.hints:
-        return query
-    return query.prefix_with("STRAIGHT_JOIN").with_hint(TURN, f"FORCE INDEX ({index})")
+    along: Select[Any] = query
+    if can.hints:
+        along = along.prefix_with("STRAIGHT_JOIN").with_hint(TURN, f"FORCE INDEX ({index})")
+    return along
 
 
 def _with_target(columns: tuple[Any, ...], target: Any) -> Select[Any]:
@@ -149,7 +149,7 @@ def held_turns(can: Capabilities, locking: bool) -> Executable:
         .where(TURN.c.queue == bindparam("queue"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.turn, TURN.c.job_id)
     )
-    along: GenerativeSelect = _along(can, query, _ROTATION)
+    along = _along(can, query, _ROTATION)
     return locked(can, along, TURN, JOB) if locking else along
 
 
@@ -177,7 +177,7 @@ def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executabl
         .order_by(TURN.c.turn, TURN.c.job_id)
         .limit(number("want"))
     )
-    along: GenerativeSelect = _along(can, query, _ROTATION)
+    along = _along(can, query, _ROTATION)
     return locked(can, along, TURN, skip=True) if locking else along
 
 
@@ -263,7 +263,7 @@ def current_holds(can: Capabilities) -> Executable:
         .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.job_id)
     )
-    along: GenerativeSelect = _along(can, query, _TOKENS)
+    along = _along(can, query, _TOKENS)
     return locked(can, along, TURN, JOB)
 
 
