@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.fixtures import mariadb_server, postgresql_server
 from tests.support.tables import summarise
+
+__all__ = ["mariadb_server", "postgresql_server"]
 
 LEAVE_WITHIN = 5.0
 """Seconds that a thread may take to end after its test."""

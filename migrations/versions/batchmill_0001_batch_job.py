@@ -11,6 +11,14 @@ down_revision = None
 branch_labels = ("batchmill",)
 depends_on = None
 
+# A transactional engine, and rows whose indexes may be as long as ours, whatever the server's
+# defaults are.
+INNODB = {
+    f"{dialect}_{option}": value
+    for dialect in ("mysql", "mariadb")
+    for option, value in (("engine", "InnoDB"), ("row_format", "DYNAMIC"))
+}
+
 
 def name(length: int) -> sa.types.TypeEngine[str]:
     """A bounded text that compares by bytes; frozen here as this revision made it."""
@@ -49,6 +57,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("batch_job_pk")),
         if_not_exists=again,
+        **INNODB,
     )
     op.create_index(
         op.f("batch_job_caller_idem_key_created_at_id_ix"),
@@ -81,4 +90,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop the table."""
-    op.drop_table("batch_job")
+    again = not op.get_context().impl.transactional_ddl
+    op.drop_table("batch_job", if_exists=again)

@@ -11,6 +11,14 @@ down_revision = "batchmill_0001"
 branch_labels = None
 depends_on = None
 
+# A transactional engine, and rows whose indexes may be as long as ours, whatever the server's
+# defaults are.
+INNODB = {
+    f"{dialect}_{option}": value
+    for dialect in ("mysql", "mariadb")
+    for option, value in (("engine", "InnoDB"), ("row_format", "DYNAMIC"))
+}
+
 
 def name(length: int) -> sa.types.TypeEngine[str]:
     """A bounded text that compares by bytes; frozen here as this revision made it."""
@@ -52,9 +60,11 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("job_id", "idx", name=op.f("batch_target_pk")),
         if_not_exists=again,
+        **INNODB,
     )
 
 
 def downgrade() -> None:
     """Drop the table."""
-    op.drop_table("batch_target")
+    again = not op.get_context().impl.transactional_ddl
+    op.drop_table("batch_target", if_exists=again)

@@ -10,6 +10,14 @@ down_revision = "batchmill_0004"
 branch_labels = None
 depends_on = None
 
+# A transactional engine, and rows whose indexes may be as long as ours, whatever the server's
+# defaults are.
+INNODB = {
+    f"{dialect}_{option}": value
+    for dialect in ("mysql", "mariadb")
+    for option, value in (("engine", "InnoDB"), ("row_format", "DYNAMIC"))
+}
+
 
 def upgrade() -> None:
     """Create the table."""
@@ -22,9 +30,11 @@ def upgrade() -> None:
         sa.Column("turns", sa.BigInteger(), nullable=False, server_default=sa.text("0")),
         sa.PrimaryKeyConstraint("shard", name=op.f("batch_total_pk")),
         if_not_exists=again,
+        **INNODB,
     )
 
 
 def downgrade() -> None:
     """Drop the table."""
-    op.drop_table("batch_total")
+    again = not op.get_context().impl.transactional_ddl
+    op.drop_table("batch_total", if_exists=again)

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine, text
 from batchmill.store import migrate
 
 TOP = Path(__file__).parents[2]
-KEPT = Path(__file__).parent / "schema" / "sqlite.sql"
+KEPT = Path(__file__).parent / "schema"
 HEAD = "batchmill_0007"
 PLAIN = "sqlite:///{}"
 
@@ -40,9 +40,10 @@ def schema_of_script(script: str) -> str:
     return _text(rows)
 
 
-def kept_schema() -> str:
+def kept_schema(kind: str = "sqlite") -> str:
     """The schema as it was last looked at, without the comment lines."""
-    lines = KEPT.read_text().splitlines(keepends=True)
+    name = f"{kind}.sql" if kind == "sqlite" else f"{kind}.txt"
+    lines = (KEPT / name).read_text().splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("--"))
 
 

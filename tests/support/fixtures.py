@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from batchmill.store import BatchRepository
-from tests.support import sqlite
+from tests.support import servers, sqlite
 from tests.support.database import Database
 
 KINDS = ["sqlite"]
@@ -18,6 +18,20 @@ KINDS = ["sqlite"]
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty, migrated file."""
     return sqlite.migrated_file(tmp_path_factory.mktemp("template") / "empty.db")
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a PostgreSQL server of this session's own; the root's conftest has it."""
+    with servers.postgresql() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a MariaDB server of this session's own; the root's conftest has it."""
+    with servers.mariadb(tmp_path_factory.mktemp("server")) as url:
+        yield url
 
 
 MakeDatabase = Callable[[], Database]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from batchmill.errors import InvalidInput, StoreBusy
+from batchmill.errors import InvalidInput, StoreBusy, StoreUnavailable
 from batchmill.store.capabilities import Capabilities
 
 _TAKE_WRITE_LOCK: Final = "UPDATE batch_total SET turns = turns WHERE shard = -3"
@@ -133,7 +133,9 @@ def _take_name(connection: Connection, named_lock: str, patience: float) -> None
     application's transaction with it.
     """
     deadline = time.monotonic() + patience
-    while not connection.exec_driver_sql(named_lock).scalar():
+    while not (taken := connection.exec_driver_sql(named_lock).scalar()):
+        if taken is None:
+            raise StoreUnavailable("the database gave no lock for the upgrade; see what its log says")
         if time.monotonic() >= deadline:
             raise StoreBusy(
                 "another upgrade of this database has not ended; see what holds it up, try again"

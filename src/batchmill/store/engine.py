@@ -15,10 +15,11 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from batchmill.errors import InvalidInput
+from batchmill.store.capabilities import capabilities_of_kind
 from batchmill.store.transactions import READ_COMMITTED
 
 Durability = Literal["full", "normal"]
@@ -28,6 +29,7 @@ BUSY_TIMEOUT: Final = 30.0
 
 _SYNCHRONOUS: Final[dict[str, str]] = {"full": "FULL", "normal": "NORMAL"}
 _DRIVERS: Final = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql"}
+_EXTRAS: Final = {"psycopg": "postgresql", "pymysql": "mariadb"}
 
 
 def create_store_engine(
@@ -40,7 +42,7 @@ def create_store_engine(
     cut; ``"normal"``: it survives the end of the process, and the last commits may be lost with
     the power. A database in memory gets one connection, handed to one thread at a time. After a
     fork the child starts with an empty pool. Bare ``postgresql://`` and ``mariadb://`` URLs mean
-    psycopg 3 and PyMySQL. Raises ``InvalidInput``.
+    psycopg 3 and PyMySQL. Raises ``InvalidInput``, also for a driver that isn't installed.
     """
     if durability not in tuple(_SYNCHRONOUS):  # an odd one may have no hash
         raise InvalidInput("durability: must be 'full' or 'normal'")
@@ -55,6 +57,7 @@ def create_store_engine(
 
 def _server_engine(address: URL, engine_kwargs: dict[str, Any]) -> Engine:
     """READ COMMITTED from the connect on: a claim must see what was committed before it."""
+    capabilities_of_kind(address.get_backend_name())
     options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} | engine_kwargs
     if options["isolation_level"] == "READ COMMITTED":
         options["execution_options"] = dict(options.get("execution_options", {})) | {
@@ -62,7 +65,23 @@ def _server_engine(address: URL, engine_kwargs: dict[str, Any]) -> Engine:
         }
     if address.get_backend_name() in ("mariadb", "mysql"):
         options["connect_args"] = {"charset": "utf8mb4"} | dict(options.get("connect_args", {}))
-    return create_engine(address, **options)
+        if not (address.database or options["connect_args"].get("database")):
+            raise InvalidInput("url: names no database; write it like mariadb://host/database")
+    try:
+        return create_engine(address, **options)
+    except (ImportError, NoSuchModuleError) as error:
+        raise InvalidInput(_without_driver(address)) from error
+
+
+def _without_driver(address: URL) -> str:
+    driver = address.drivername.partition("+")[2]
+    if driver not in _EXTRAS:
+        return "url: its driver is not supported; write it like postgresql://… or mariadb://…"
+    binary = "; where there is no libpq, psycopg[binary] too" if driver == "psycopg" else ""
+    return (
+        f"url: the driver {driver} is not installed, or can't be loaded; "
+        f"run pip install 'batchmill[{_EXTRAS[driver]}]'{binary}"
+    )
 
 
 def parse_url(url: str | URL) -> URL:

@@ -35,6 +35,12 @@ NAMING_CONVENTION: Final = {
 metadata: MetaData = MetaData(naming_convention=NAMING_CONVENTION)
 
 _MARIADB_COLLATION: Final = "utf8mb4_nopad_bin"
+_INNODB: Final = {
+    f"{dialect}_{option}": value
+    for dialect in ("mysql", "mariadb")
+    for option, value in (("engine", "InnoDB"), ("row_format", "DYNAMIC"))
+}
+"""A transactional engine, and rows whose indexes may be as long as ours, whatever the defaults."""
 _LIVE: Final = text("status IN ('queued', 'running')")
 
 
@@ -93,6 +99,7 @@ class BatchJobRow(Base):
         # else take a status for common, and the index would change with every job that ends.
         Index(None, "status", "caller", sqlite_where=_LIVE, postgresql_where=_LIVE),
         Index(None, "created_at", "id"),
+        _INNODB,
     )
 
 
@@ -120,6 +127,7 @@ class BatchTargetRow(Base):
 
     __table_args__: Any = (
         CheckConstraint("status IN ('pending', 'running', 'done', 'failed')", name="status"),
+        _INNODB,
     )
 
 
@@ -147,6 +155,7 @@ class BatchTurnRow(Base):
         Index(None, "queue", "holder", "turn"),
         Index(None, "token"),
         Index(None, "home"),
+        _INNODB,
     )
 
 
@@ -154,6 +163,7 @@ class BatchRunnerRow(Base):
     """A runner that local jobs belong to: when it was last seen; unix milliseconds."""
 
     __tablename__ = "batch_runner"
+    __table_args__: Any = _INNODB
 
     id: Mapped[str] = mapped_column(_name(64), primary_key=True)
     seen_at: Mapped[int] = mapped_column(BigInteger)
@@ -170,6 +180,7 @@ class BatchTotalRow(Base):
     """
 
     __tablename__ = "batch_total"
+    __table_args__: Any = _INNODB
 
     shard: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     nbytes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
