@@ -1,4 +1,4 @@
-"""Alembic's own command, and a host application that has an Alembic of its own."""
+"""Alembic's own command, and what a call from an application leaves alone."""
 
 from __future__ import annotations
 
@@ -12,35 +12,16 @@ from typing import Any
 
 import pytest
 from alembic import command
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Column, Engine, ForeignKey, Integer, MetaData, String, Table, make_url, text
+from sqlalchemy import (
+    Engine,
+    make_url,
+)
 
 from batchmill.store import migrate
 from batchmill.store.engine import create_store_engine
 from tests.migrations import support
-
-HOST_CONVENTION = {
-    "pk": "host_pk_%(table_name)s",
-    "fk": "host_fk_%(table_name)s_%(column_0_name)s",
-    "ix": "host_ix_%(column_0_label)s",
-    "ck": "host_ck_%(table_name)s_%(constraint_name)s",
-    "uq": "host_uq_%(table_name)s_%(column_0_name)s",
-}
-HOST_ENV = """
-from alembic import context
-from sqlalchemy import MetaData
-
-connection = context.config.attributes["connection"]
-context.configure(
-    connection=connection,
-    target_metadata=MetaData(naming_convention=context.config.attributes["convention"]),
-    version_table="host_version",
-)
-with context.begin_transaction():
-    context.run_migrations()
-"""
+from tests.migrations.places import Place
 
 
 @pytest.fixture
@@ -50,10 +31,14 @@ def engine(sqlite_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def run_alembic(*words: str, url: str | None, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k != "BATCHMILL_DATABASE_URL"}
+def run_alembic(
+    *words: str, url: str | None, cwd: Path, schema: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BATCHMILL_DATABASE_")}
     if url is not None:
         environment["BATCHMILL_DATABASE_URL"] = url
+    if schema is not None:
+        environment["BATCHMILL_DATABASE_SCHEMA"] = schema
     return subprocess.run(
         [sys.executable, "-m", "alembic", "-c", str(support.TOP / "alembic.ini"), *words],
         cwd=cwd,
@@ -62,20 +47,6 @@ def run_alembic(*words: str, url: str | None, cwd: Path) -> subprocess.Completed
         text=True,
         timeout=60,
     )
-
-
-def host_tables() -> MetaData:
-    """An application's own tables, one of which refers to ours by a plain column."""
-    host = MetaData(naming_convention=HOST_CONVENTION)
-    Table("account", host, Column("id", Integer, primary_key=True), Column("name", String(40)))
-    Table(
-        "batch_order",
-        host,
-        Column("id", Integer, primary_key=True),
-        Column("account_id", ForeignKey("account.id"), index=True),
-        Column("job_id", String(64)),
-    )
-    return host
 
 
 @pytest.mark.checkout
@@ -130,74 +101,17 @@ def test_command_writes_the_same_sql(kind: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("convention", [{}, HOST_CONVENTION], ids=["none", "host's"])
-def test_up_down_up_in_a_hosts_alembic(
-    convention: dict[str, str], engine: Engine, tmp_path: Path
-) -> None:
-    """Run by a host's env.py, whatever its naming convention: the same schema (cases.md S11)."""
-    (tmp_path / "env.py").write_text(HOST_ENV)
-    config = Config()
-    config.set_main_option("script_location", str(tmp_path))
-    config.set_main_option("version_locations", "batchmill.migrations:versions")
-    config.set_main_option("path_separator", "newline")
-    config.attributes["convention"] = convention
-    for _ in range(2):
-        in_one_transaction(engine, config, command.upgrade, "batchmill@head")
-        made = support.schema_of(engine).split("CREATE TABLE host_version")[0]
-        assert made == support.kept_schema().split("CREATE TABLE batchmill_alembic_version")[0]
-        in_one_transaction(engine, config, command.downgrade, "base")
-
-
-def in_one_transaction(engine: Engine, config: Config, run: Any, revision: str) -> None:
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        run(config, revision)
-
-
-def test_a_hosts_autogenerate_leaves_ours_alone(engine: Engine) -> None:
-    """With include_name a host sees no operation on our tables (cases.md 17)."""
-    host = host_tables()
-    host.create_all(engine)
-    migrate.upgrade(engine)
-    options = {"target_metadata": host, "include_name": migrate.include_name}
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts=options)
-        assert compare_metadata(context, host) == []
-
-
-def test_without_the_filter_a_host_would_drop_ours(engine: Engine) -> None:
-    """The filter is what keeps them: without it autogenerate would drop all our tables."""
-    host = host_tables()
-    host.create_all(engine)
-    migrate.upgrade(engine)
-    with engine.connect() as connection:
-        operations = compare_metadata(MigrationContext.configure(connection), host)
-    dropped = {op[1].name for op in operations if op[0] == "remove_table"}
-    assert dropped == set(migrate.OUR_TABLES)
-
-
 @pytest.mark.checkout
-def test_our_check_leaves_a_hosts_tables_alone(
-    engine: Engine, sqlite_url: str, tmp_path: Path
-) -> None:
-    """Our own autogenerate sees no operation on a host's tables (cases.md 17)."""
-    migrate.upgrade(engine)
-    host_tables().create_all(engine)
-    with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32))"))
-    assert support.differences(engine) == []
-    done = run_alembic("check", url=sqlite_url, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_filter_knows_tables_only() -> None:
-    """The filter speaks of tables: a host's index or column may be named as one of ours."""
-    parents: Any = {"table_name": "account"}
-    assert not migrate.include_name("batch_job", "table", parents)
-    assert not migrate.include_name(migrate.VERSION_TABLE, "table", parents)
-    assert migrate.include_name("batch_job", "column", parents)
-    assert migrate.include_name("account", "table", parents)
-    assert migrate.include_name(None, "schema", parents)
+@pytest.mark.parametrize("place", ["schema", "mariadb"], indirect=True)
+def test_command_on_a_server(place: Place, tmp_path: Path) -> None:
+    """Alembic's own command upgrades a server's database, a schema too, and writes the same SQL."""
+    where: Any = {"url": place.url, "schema": place.schema, "cwd": tmp_path}
+    for words in (("upgrade", "head"), ("check",)):
+        done = run_alembic(*words, **where)
+        assert done.returncode == 0, done.stdout + done.stderr
+    place.assert_migrated()
+    done = run_alembic("upgrade", "head", "--sql", **where)
+    assert done.stdout == migrate.sql(place.url, schema=place.schema)
 
 
 def test_logging_is_left_alone(engine: Engine) -> None:

@@ -108,8 +108,9 @@ def test_a_table_in_use(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "PATIENCE", 0.2)
     migrate.upgrade(place.engine(), schema=place.schema)
     engine = place.engine()
-    impatient = "SET LOCAL lock_timeout = 50", (
-        "SET @batchmill_wait = @@lock_wait_timeout, SESSION lock_wait_timeout = 0"
+    impatient = (
+        "SET LOCAL lock_timeout = 50",
+        ("SET @batchmill_wait = @@lock_wait_timeout, SESSION lock_wait_timeout = 0"),
     )
 
     @event.listens_for(engine, "before_cursor_execute", retval=True)
@@ -131,12 +132,14 @@ def test_waits_of_the_pool_are_as_before(kind: str, make_place: MakePlace) -> No
     """The connection goes back to the application's pool with its own time to wait for a lock."""
     engine = make_place(kind).plain_engine(pool_size=1, max_overflow=0)
     setting = "@@lock_wait_timeout" if kind == "mariadb" else "current_setting('lock_timeout')"
-    seen = []
-    for call in (lambda: None, lambda: migrate.upgrade(engine)):
-        call()
+
+    def seen() -> Any:
         with engine.connect() as connection:
-            seen.append(connection.exec_driver_sql(f"SELECT {setting}").scalar())
-    assert seen[0] == seen[1]
+            return connection.exec_driver_sql(f"SELECT {setting}").scalar()
+
+    before = seen()
+    migrate.upgrade(engine)
+    assert seen() == before
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-import pymysql
+import pymysql  # type: ignore[import-untyped]
 import pytest
-from pymysql.constants import CLIENT
+from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 from sqlalchemy import Connection, event, quoted_name, text
 
 from batchmill.errors import (

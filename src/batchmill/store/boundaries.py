@@ -135,7 +135,7 @@ def _take_name(connection: Connection, named_lock: str, patience: float) -> None
     deadline = time.monotonic() + patience
     while not (taken := connection.exec_driver_sql(named_lock).scalar()):
         if taken is None:
-            raise StoreUnavailable("the database gave no lock for the upgrade; see what its log says")
+            raise StoreUnavailable("the database gave no lock for the upgrade; see its log")
         if time.monotonic() >= deadline:
             raise StoreBusy(
                 "another upgrade of this database has not ended; see what holds it up, try again"
