@@ -1,0 +1,82 @@
+"""Which rows a statement locks on databases that lock rows, and whether it waits for them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from batchmill.store import create_store_engine
+from batchmill.store.statements import common, jobs, runners, targets, totals, turns
+from batchmill.store.transactions import Compiler
+
+WAITS = "FOR UPDATE OF {}"
+SKIPS = "FOR UPDATE OF {} SKIP LOCKED"
+LOCKS = {
+    ("lock_turn",): WAITS.format("batch_turn"),
+    ("lock_all_turns",): WAITS.format("batch_turn"),
+    ("lock_free_turns",): SKIPS.format("batch_turn"),
+    ("held_turns", True): WAITS.format("batch_turn, batch_job"),
+    ("claimable_turns", False, True): SKIPS.format("batch_turn"),
+    ("claimable_turns", True, True): SKIPS.format("batch_turn"),
+    ("current_holds",): WAITS.format("batch_turn, batch_job"),
+    ("lost_turns",): SKIPS.format("batch_turn, batch_job"),
+    ("lock_job",): WAITS.format("batch_job"),
+    ("bytes_of_job",): WAITS.format("batch_job"),
+    ("lock_expired",): SKIPS.format("batch_job"),
+    ("lock_ended",): SKIPS.format("batch_job"),
+    ("lock_caps",): WAITS.format("batch_total"),
+    ("lock_evictions", False): WAITS.format("batch_total"),
+    ("lock_evictions", True): SKIPS.format("batch_total"),
+}
+"""By name and variant: a turn is locked before its job, a total after both."""
+READ_ANEW = {("job_by_key", True), ("count_live", False, True), ("count_live", True, True)}
+"""Plain reads elsewhere; where a transaction may see an old state, they read with a shared lock."""
+CLAUSE = re.compile(r"FOR UPDATE.*|FOR SHARE.*|LOCK IN SHARE MODE.*")
+
+
+def _builders() -> Iterator[Callable[..., Any]]:
+    for module in (jobs, runners, targets, totals, turns):
+        for name, build in vars(module).items():
+            own = isinstance(build, types.FunctionType) and build.__module__ == module.__name__
+            if own and not name.startswith("_") and name not in vars(common):
+                yield build
+
+
+def _locks(url: str) -> dict[tuple[Any, ...], str]:
+    """The locking clause of each variant of each statement that has one."""
+    compiler, found = Compiler(create_store_engine(url)), {}
+    for build in _builders():
+        flags = len(inspect.signature(build).parameters) - 1
+        for number in range(2**flags):
+            variant = tuple(bool(number >> bit & 1) for bit in range(flags))
+            clause = CLAUSE.search(compiler.compiled(build, variant).text)
+            if clause is not None:
+                found[build.__name__, *variant] = clause.group()
+    return found
+
+
+def test_postgresql_locks_the_rows_that_decide() -> None:
+    """Each lock names its tables, and what others work on is skipped where it can wait."""
+    assert _locks("postgresql://host/name") == LOCKS
+
+
+def test_mariadb_locks_as_postgresql_and_reads_anew() -> None:
+    """The same locks without names of tables, and shared ones where a plain read may be stale."""
+    same = {key: re.sub(r" OF batch_\w+(, batch_\w+)*", "", lock) for key, lock in LOCKS.items()}
+    shared = dict.fromkeys(READ_ANEW, "LOCK IN SHARE MODE")
+    assert _locks("mariadb://host/name") == same | shared
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [(key[0], key[1:]) for key in [*LOCKS, *sorted(READ_ANEW)]]
+)
+def test_sqlite_has_no_row_locks(name: str, variant: tuple[bool, ...]) -> None:
+    """The write lock is the whole file's."""
+    build = next(each for each in _builders() if each.__name__ == name)
+    compiled = Compiler(create_store_engine("sqlite://")).compiled(build, variant)
+    assert CLAUSE.search(compiled.text) is None
