@@ -138,7 +138,9 @@ def make_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeP
         if maker is not None:
             force = " WITH (FORCE)" if place.kind != "mariadb" else ""
             with maker.connect() as connection:
-                connection.exec_driver_sql(f"DROP DATABASE {place.address.database}{force}")
+                connection.exec_driver_sql(
+                    f"DROP DATABASE IF EXISTS {place.address.database}{force}"
+                )
 
 
 @pytest.fixture(params=EVERYWHERE)
