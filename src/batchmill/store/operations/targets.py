@@ -30,7 +30,7 @@ def put_targets(tx: Tx, job_id: str, new: Sequence[BatchTarget]) -> None:
     tx.run_all(*inserting_targets(tx, new))
     done = sum(target.status.finished for target in new)
     nbytes = sum(stored_bytes(target.result) for target in new)
-    if done or nbytes:
+    if done:  # only these have results
         tx.run(jobs.add_to_counters, job_id=job_id, done=done, bytes=nbytes)
         add_bytes(tx, nbytes)
 

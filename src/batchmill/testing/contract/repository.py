@@ -240,6 +240,22 @@ class TargetRows(Contract):
         assert (job.targets_done, job.nbytes, job.lease, job.targets_total) == (2, 13, T, 4)
         assert store.nbytes() == 13
 
+    def test_a_result_that_was_put_may_be_rewritten(self, store: Repository) -> None:
+        """A result given to put_targets has its own bytes, in pages and when it is rewritten."""
+        store.create_job(job_of("a", total=2))
+        rows = [BatchTarget("a", idx, "u", "{}", TargetStatus.DONE, "é😀") for idx in range(2)]
+        store.put_targets("a", rows)
+        assert store.get_targets("a", max_bytes=11) == rows[:1]
+        assert store.get_targets("a", max_bytes=12) == rows
+        store.update_target("a", 0, now=T, status=TargetStatus.DONE, result="x")
+        assert (job_in(store, "a").nbytes, store.nbytes()) == (7, 7)
+
+    def test_targets_that_failed_count_without_a_result(self, store: Repository) -> None:
+        """put_targets counts finished targets also where none of them has a result."""
+        store.create_job(job_of("a", total=2))
+        store.put_targets("a", [BatchTarget("a", 0, "u", "{}", TargetStatus.FAILED, error="e")])
+        assert (job_in(store, "a").targets_done, store.nbytes()) == (1, 0)
+
     def test_pages_of_targets(self, store: Repository) -> None:
         """A page begins at index start and has at most limit targets."""
         add_job(store, "a", 5)
