@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.runs import PARTS
 
-ROUNDS, SHORT_ROUNDS = 5, 3
+ROUNDS, SHORT_ROUNDS = 5, 2
 
 
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:

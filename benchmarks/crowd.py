@@ -7,7 +7,7 @@ from time import sleep
 from batchmill import Hooks, Runner
 from batchmill.runner import JobStore
 from benchmarks.child import wait_for_go
-from benchmarks.mill import Meter, Person, config, opened, submitted
+from benchmarks.mill import Meter, Person, config, opened, submitted, warm
 from benchmarks.shape import Shape
 
 
@@ -25,6 +25,7 @@ def work(url: str, durability: str, workers: int, jobs: int, targets: int) -> di
     """
     shape, meter = Shape(jobs, targets), Tally()
     with opened(url, durability) as store:
+        warm(store)
         runner = _runner(store, meter, workers, shape, Hooks(job=meter.job))
         wait_for_go()
         with runner:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import plot, tables
+from benchmarks import model, plot, tables
 from benchmarks.child import TOP
 from benchmarks.report import Report
 
 PAGE = TOP / "docs" / "benchmark.md"
+SECTIONS = ("goals", "figures", "growth", "model", "extras")
+"""What stands on the page between ``<!-- name -->`` and ``<!-- /name -->``."""
 PLOTS = {"benchmark-drain.svg": plot.drain_chart, "benchmark-growth.svg": plot.growth_chart}
 
 
@@ -55,5 +57,6 @@ def _sections(report: Report) -> dict[str, str]:
             ]
         ),
         "growth": tables.as_markdown(tables.growth_rows(report)),
+        "model": tables.as_markdown(model.rows(report)),
         "extras": tables.as_markdown([("", "median"), *tables.extra_rows(report)]),
     }

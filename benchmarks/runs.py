@@ -52,7 +52,9 @@ PARTS = {
     "idle": Part(idle.measure, "submit to stored of single targets"),
     "peers": Part(peers.measure, "huey, litequeue, PgQueuer", in_short=False),
     "growth": Part(growth.measure, "the cost beside a million kept jobs (minutes)"),
-    "stalls": Part(stalls.measure, "a writer beside a sweep and an eviction (minutes)"),
+    "stalls": Part(
+        stalls.measure, "a writer beside a sweep and an eviction (minutes)", in_short=False
+    ),
     "memory": Part(memory.measure, "peak memory (minutes)"),
     "progress": Part(progress.measure, "progress() of a large job"),
     "imports": Part(imports.measure, "import times"),

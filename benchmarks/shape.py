@@ -11,6 +11,9 @@ CONTENT: Final = "x" * 1024
 RESULT: Final = f'{{"content":"{CONTENT}"}}'
 """What batchmill stores for a result of 1 KiB; the floors store the same bytes."""
 
+READS: Final = 5
+"""How often everything is read back: once takes a few milliseconds only."""
+
 Figures = dict[str, float]
 """Targets a second by column: ``submit``, ``drain``, ``read``; a column that can't be is absent."""
 

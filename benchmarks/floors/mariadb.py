@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks import floors
 from benchmarks.databases import driver_url
-from benchmarks.shape import RESULT, Figures, Shape, id_of, rate, url_of
+from benchmarks.shape import READS, RESULT, Figures, Shape, id_of, rate, url_of
 
 TEXT = "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
 SCHEMA = f"""
@@ -30,7 +30,7 @@ def run(url: str, durability: str, jobs: int, targets: int, per_commit: int = 1)
         cursor = connection.cursor()
         submit = rate(shape.total, lambda: _submit(connection, cursor, shape))
         drain = rate(shape.total, lambda: _drain(connection, cursor, shape, per_commit))
-        read = rate(shape.total, lambda: _read(cursor, shape))
+        read = rate(shape.total * READS, lambda: _read(cursor, shape))
         counted = _pair(cursor, "SELECT count(*), sum(length(result)) FROM target")
         floors.check(counted, _pair(cursor, "SELECT sum(done), sum(nbytes) FROM job"), shape)
         return {"submit": submit, "drain": drain, "read": read}
@@ -99,7 +99,7 @@ def _store(connection: Any, cursor: Any, step: list[tuple[int, int]]) -> None:
 
 
 def _read(cursor: Any, shape: Shape) -> None:
-    for job in range(shape.jobs):
+    for job in list(range(shape.jobs)) * READS:
         cursor.execute(
             "SELECT idx, url, status, result FROM target WHERE job = %s ORDER BY idx",
             (id_of(job),),

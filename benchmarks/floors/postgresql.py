@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import floors
-from benchmarks.shape import RESULT, Figures, Shape, id_of, rate, url_of
+from benchmarks.shape import READS, RESULT, Figures, Shape, id_of, rate, url_of
 
 SCHEMA = """
 CREATE TABLE job (id text COLLATE "C" PRIMARY KEY, done bigint, nbytes bigint, lease bigint);
@@ -40,7 +40,7 @@ def run(url: str, durability: str, jobs: int, targets: int, per_commit: int = 1)
     with _connect(url) as connection:
         submit = rate(shape.total, lambda: _submit(connection, shape))
         drain = rate(shape.total, lambda: _drain(connection, shape, per_commit))
-        read = rate(shape.total, lambda: _read(connection, shape))
+        read = rate(shape.total * READS, lambda: _read(connection, shape))
         counted = connection.execute("SELECT count(*), sum(length(result)) FROM target").fetchone()
         kept = connection.execute("SELECT sum(done)::bigint, sum(nbytes)::bigint FROM job")
         floors.check(counted, kept.fetchone(), shape)
@@ -91,5 +91,5 @@ def _store(connection: Any, job: int, idx: int) -> None:
 
 
 def _read(connection: Any, shape: Shape) -> None:
-    for job in range(shape.jobs):
+    for job in list(range(shape.jobs)) * READS:
         connection.execute(READ, (id_of(job),), prepare=True).fetchall()

@@ -7,7 +7,7 @@ import statistics
 from time import perf_counter
 
 from benchmarks import floors
-from benchmarks.shape import RESULT, Figures, Shape, id_of, rate, url_of
+from benchmarks.shape import READS, RESULT, Figures, Shape, id_of, rate, url_of
 
 SCHEMA = """
 CREATE TABLE job (id TEXT PRIMARY KEY, done INTEGER, nbytes INTEGER, lease INTEGER);
@@ -25,7 +25,7 @@ def run(url: str, durability: str, jobs: int, targets: int, per_commit: int = 1)
     try:
         submit = rate(shape.total, lambda: _submit(connection, shape))
         drain = rate(shape.total, lambda: _drain(connection, shape, per_commit))
-        read = rate(shape.total, lambda: _read(connection, shape))
+        read = rate(shape.total * READS, lambda: _read(connection, shape))
         counted = connection.execute("SELECT count(*), sum(length(result)) FROM target").fetchone()
         kept = connection.execute("SELECT sum(done), sum(nbytes) FROM job").fetchone()
         floors.check(counted, kept, shape)
@@ -86,7 +86,7 @@ def _store(connection: sqlite3.Connection, step: list[tuple[int, int]]) -> None:
 
 
 def _read(connection: sqlite3.Connection, shape: Shape) -> None:
-    for job in range(shape.jobs):
+    for job in list(range(shape.jobs)) * READS:
         connection.execute(
             "SELECT idx, url, status, result FROM target WHERE job = ? ORDER BY idx",
             (id_of(job),),

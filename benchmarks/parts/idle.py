@@ -10,7 +10,7 @@ from typing import Any
 from batchmill import Hooks, Result, Runner
 from benchmarks.child import call
 from benchmarks.context import Context
-from benchmarks.mill import Person, config, opened
+from benchmarks.mill import Person, config, opened, warm
 from benchmarks.parts.drains import split
 from benchmarks.shape import CONTENT, Shape, url_of
 
@@ -39,18 +39,17 @@ def run(url: str, durability: str, times: int) -> float:
     """In a child: the median in ms from the call of submit to the hook after the commit."""
     stored: queue.SimpleQueue[float] = queue.SimpleQueue()
     found: list[float] = []
-    with (
-        opened(url, durability) as store,
-        Runner(
+    with opened(url, durability) as store:
+        warm(store)
+        with Runner(
             store,
             lambda _context, _caller, _target: Result(CONTENT),
             config(1, Shape(8, 1)),
             hooks=Hooks(target=lambda *_: stored.put(perf_counter())),
-        ) as runner,
-    ):
-        for number in range(times):
-            sleep(PAUSE)
-            begun = perf_counter()
-            runner.submit(Person(), [url_of(number, 0)])
-            found.append(stored.get(timeout=60) - begun)
+        ) as runner:
+            for number in range(times):
+                sleep(PAUSE)
+                begun = perf_counter()
+                runner.submit(Person(), [url_of(number, 0)])
+                found.append(stored.get(timeout=60) - begun)
     return statistics.median(found) * 1000

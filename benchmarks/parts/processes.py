@@ -25,7 +25,6 @@ def measure(context: Context) -> None:
 def _drain(context: Context, processes: int, workers: int) -> float:
     arguments: dict[str, Any] = {"durability": "full", **context.report.shape.arguments()}
     with context.databases.fresh("postgresql") as url, ExitStack() as stack:
-        jobs = call("benchmarks.crowd:submit", url=url, **arguments)
         children = [
             stack.enter_context(
                 Child("benchmarks.crowd:work", url=url, workers=workers, **arguments)
@@ -34,6 +33,7 @@ def _drain(context: Context, processes: int, workers: int) -> float:
         ]
         for child in children:
             child.wait_ready()
+        jobs = call("benchmarks.crowd:submit", url=url, **arguments)
         for child in children:
             child.go()
         answers = [child.result() for child in children]

@@ -19,9 +19,9 @@ def test_without_arguments_everything_is_measured_five_times() -> None:
 
 
 def test_the_short_form_leaves_out_what_takes_long() -> None:
-    """Neither peers, which are installed first, nor several processes; fewer rounds."""
+    """Peers, which are installed first, several processes and removals; fewer rounds."""
     args = parse(["--short"])
-    assert (args.rounds, {"peers", "processes"} & set(args.only)) == (3, set())
+    assert (args.rounds, {"peers", "processes", "stalls"} & set(args.only)) == (2, set())
     assert parse(["--short", "--only", "peers"]).only == ["peers"]
 
 

@@ -16,9 +16,7 @@ from benchmarks.shape import Shape
 
 pytestmark = pytest.mark.checkout
 
-PAGE = "# Fast\n" + "".join(
-    f"<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in ("goals", "figures", "growth", "extras")
-)
+PAGE = "# Fast\n" + "".join(f"<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in docs.SECTIONS)
 
 
 def filled() -> Report:
@@ -140,9 +138,9 @@ def test_docs_without_their_markers_are_left_alone(tmp_path: Path) -> None:
 def test_the_page_of_this_checkout_has_the_markers() -> None:
     """--write-docs finds where to write."""
     text = docs.PAGE.read_text(encoding="utf-8")
-    for name in ("goals", "figures", "growth", "extras"):
+    for name in docs.SECTIONS:
         text = docs.replace(text, name, "new")
-    assert text.count("\nnew\n") == 4
+    assert text.count("\nnew\n") == len(docs.SECTIONS)
 
 
 def test_only_accidents_of_goals_count() -> None:
