@@ -85,7 +85,7 @@ def good(world: World) -> dict[str, dict[str, Any]]:
         "leave": {"runner_id": "r"},
         "release_lost": {"now": NOW + 500, "hold_for": 60, "max_attempts": 3, "limit": 9},
         "cancel_job": {"job_id": "live", "now": LATER},
-        "subscribe": {"wake": print},
+        "subscribe": {"wake": print, "queue": "default"},
         **_RUNNER,
     }
 

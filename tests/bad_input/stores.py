@@ -162,7 +162,7 @@ JOB_STORE: Final[Table] = {
         "limit": r.COUNT,
     },
     "cancel_job": {"job_id": r.ID, "now": r.TIME},
-    "subscribe": {"wake": r.CALLABLE},
+    "subscribe": {"wake": r.CALLABLE, "queue": r.optional(r.FULL_NAME)},
 }
 
 UNKNOWN: Final[dict[str, str]] = {

@@ -285,7 +285,8 @@ def test_a_push_from_the_store_wakes_a_worker(make, fetches):
             yield
             self.ended = True
 
-        def subscribe(self, wake):
+        def subscribe(self, wake, *, queue=None):
+            assert queue == "default"
             return self._pushing(wake)
 
     store = Store()

@@ -25,8 +25,8 @@ GROWING = re.compile(r"SCAN (batch_job|batch_target|following|pending)\b(?!.*sta
 """A walk of one of these tables, but for the index that holds live jobs only."""
 
 
-ELSEWHERE = {"fresh_number"}
-"""What needs a sequence, which SQLite hasn't; nor does it take sets of values at once."""
+ELSEWHERE = {"fresh_number", "announce"}
+"""What needs a sequence or a push, which SQLite hasn't; nor does it take sets of values at once."""
 
 
 def _statements() -> Iterator[Any]:

@@ -119,8 +119,13 @@ class JobStore(Protocol):
         """End a live job as cancelled; None for an unknown or terminal one."""
         ...
 
-    def subscribe(self, wake: Callable[[], None]) -> AbstractContextManager[Any] | None:
-        """Call ``wake`` when there may be new work; None where the database has no push."""
+    def subscribe(
+        self, wake: Callable[[], None], *, queue: str | None = None
+    ) -> AbstractContextManager[Any] | None:
+        """Call ``wake``, from any thread, when there may be new work of the queue (None: of any).
+
+        While the context is entered; None where the database has no push.
+        """
         ...
 
     def get_job(self, job_id: str, *, touch_at: float | None = None) -> BatchJob | None:

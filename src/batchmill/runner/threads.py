@@ -142,7 +142,7 @@ class Runner(JobReader, Generic[C]):
 
     def _subscribe(self) -> AbstractContextManager[Any] | None:
         try:
-            push = self._store.subscribe(self._parts.workers.wake)
+            push = self._store.subscribe(self._parts.workers.wake, queue=self._queue)
             if push is not None:
                 push.__enter__()
         except StoreError as error:
@@ -187,7 +187,8 @@ class Runner(JobReader, Generic[C]):
         Answers with the live, done or partial job of the same caller and targets instead
         (``reused``), if there is one. ``within`` takes a Session or Connection of the
         application's: then both commit or neither, nothing is swept, a worker finds the job by
-        polling, and hooks hear of it when the runner first sees it committed.
+        the database's push or by polling, and hooks hear of it when the runner first sees it
+        committed.
 
         Raises ``NoTargets``, ``TooManyTargets``, ``CallerBusy``, ``Busy``, ``InvalidInput``,
         ``RunnerClosed``, and ``StoreError``.

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, NestedTransaction
+from sqlalchemy.exc import DBAPIError
 
 from batchmill.errors import InvalidInput, StoreBusy, StoreUnavailable
 from batchmill.store.capabilities import Capabilities
@@ -45,9 +46,9 @@ def transaction(connection: Connection, can: Capabilities) -> Iterator[None]:
 def savepoint(connection: Connection, can: Capabilities) -> Iterator[None]:
     """All of the block or nothing, in a transaction that goes on.
 
-    Out of room, SQLite may roll back the whole transaction by itself, savepoints and all. Then it
-    is over for SQLAlchemy too, so that nothing that follows in it is committed without its
-    beginning, and the error is what the database said first.
+    Out of room, SQLite may roll back the whole transaction by itself, savepoints and all, and so
+    does MariaDB to end a deadlock. Then it is over for SQLAlchemy too, so that nothing that follows
+    in it is committed without its beginning, and the error is what the database said first.
     """
     nested = connection.begin_nested()
     try:
@@ -55,11 +56,21 @@ def savepoint(connection: Connection, can: Capabilities) -> Iterator[None]:
         nested.commit()
     except BaseException:
         root = connection.get_transaction()
-        if root is not None and _is_lost(connection, can):
+        if root is not None and (_is_lost(connection, can) or not _rolled_back(nested)):
             root.rollback()
-        else:
-            nested.rollback()
         raise
+
+
+def _rolled_back(nested: NestedTransaction) -> bool:
+    """Roll back to a savepoint; False where the database knows none any more.
+
+    MariaDB gives up the whole transaction, with all its savepoints, to end a deadlock.
+    """
+    try:
+        nested.rollback()
+    except DBAPIError:
+        return False
+    return True
 
 
 def join(connection: Connection, can: Capabilities) -> None:

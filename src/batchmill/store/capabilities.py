@@ -23,9 +23,12 @@ class Capabilities:
     plain SELECT in a transaction may see an older state than a locking one. ``update_returning``:
     UPDATE hands out what it wrote. ``lists``: how a list goes in as one parameter. ``sequences``:
     turn numbers come from a sequence, not from a counter. ``shards``: how many rows the byte total
-    is spread over. ``schemas``: tables can live in a schema, which a search path picks. ``clock``:
-    SQL for the database's own time, None where it is this host's. ``ddl_rolls_back``: DDL is undone
-    with its transaction; where it isn't, it commits it. ``named_lock``, ``named_unlock``: SQL that
+    is spread over. ``pushes``: NOTIFY tells other sessions of a commit. ``snapshots``: under
+    REPEATABLE READ and above even a locking read sees the state of the transaction's beginning.
+    ``packet_limit``: SQL for the most bytes that a statement may have, None where it may have any
+    number. ``schemas``: tables can live in a schema, which a search path picks. ``clock``: SQL for
+    the database's own time, None where it is this host's. ``ddl_rolls_back``: DDL is undone with
+    its transaction; where it isn't, it commits it. ``named_lock``, ``named_unlock``: SQL that
     tries to take the lock of migrations, answering 1 or true when it has, and that gives it back
     where it outlives the transaction. ``short_waits``, ``usual_waits``: SQL that keeps DDL from
     waiting long for whoever uses a table, and that takes this back where it outlives the
@@ -44,6 +47,9 @@ class Capabilities:
     lists: Literal["json", "array", "tuple"]
     sequences: bool
     shards: int
+    pushes: bool
+    snapshots: bool
+    packet_limit: str | None
     schemas: bool
     clock: str | None
     ddl_rolls_back: bool
@@ -66,6 +72,9 @@ _SQLITE: Final = Capabilities(
     lists="json",
     sequences=False,
     shards=1,
+    pushes=False,
+    snapshots=False,
+    packet_limit=None,
     schemas=False,
     clock=None,
     ddl_rolls_back=True,
@@ -87,6 +96,9 @@ _POSTGRESQL: Final = Capabilities(
     lists="array",
     sequences=True,
     shards=8,
+    pushes=True,
+    snapshots=True,
+    packet_limit=None,
     schemas=True,
     clock="SELECT extract(epoch FROM clock_timestamp())",
     ddl_rolls_back=True,
@@ -110,6 +122,9 @@ _MARIADB: Final = Capabilities(
     lists="tuple",
     sequences=True,
     shards=8,
+    pushes=False,
+    snapshots=False,
+    packet_limit="SELECT @@max_allowed_packet",
     schemas=False,
     clock="SELECT unix_timestamp(sysdate(6))",
     ddl_rolls_back=False,

@@ -56,7 +56,10 @@ def create_store_engine(
 
 
 def _server_engine(address: URL, engine_kwargs: dict[str, Any]) -> Engine:
-    """READ COMMITTED from the connect on: a claim must see what was committed before it."""
+    """READ COMMITTED from the connect on: a claim must see what was committed before it.
+
+    The application may have another level for its own use of the engine.
+    """
     capabilities_of_kind(address.get_backend_name())
     options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} | engine_kwargs
     if options["isolation_level"] == "READ COMMITTED":

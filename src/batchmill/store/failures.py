@@ -87,6 +87,10 @@ _BY_NUMBER: Final[dict[int, tuple[type[StoreError], str]]] = {
 }
 
 
+class ValueTooLarge(StoreError):
+    """A value that this database can't take, found out before anything of it was sent."""
+
+
 Meaning = tuple[type[StoreError], str]
 
 

@@ -44,7 +44,7 @@ from batchmill.store.engine import in_memory, parse_url
 from batchmill.store.failures import translated
 from batchmill.store.models import metadata
 from batchmill.store.schemas import check_schema, in_schema
-from batchmill.store.transactions import read_committed
+from batchmill.store.transactions import connected
 from batchmill.validation import check_text
 
 VERSION_TABLE: Final = "batchmill_alembic_version"
@@ -171,7 +171,7 @@ def locked(engine: Engine, schema: str | None = None) -> Iterator[Connection]:
     """A transaction that no other migration of these tables runs beside; commits at its end."""
     can = capabilities_of(engine.dialect)
     with (
-        read_committed(engine, can).connect() as connection,
+        connected(engine, can) as connection,
         transaction(connection, can),
         waiting_shortly(connection, can),
         in_schema(connection, can, schema),
@@ -286,7 +286,7 @@ def _reading(engine_or_connection: Bind, can: Capabilities) -> Iterator[Connecti
     if isinstance(engine_or_connection, Connection):
         yield engine_or_connection
         return
-    with read_committed(engine_or_connection, can).connect() as connection:
+    with connected(engine_or_connection, can) as connection:
         yield connection
 
 

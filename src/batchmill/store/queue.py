@@ -8,6 +8,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from sqlalchemy import Engine
+
 from batchmill.errors import StoreError
 from batchmill.record_checks import (
     check_limits,
@@ -27,9 +29,11 @@ from batchmill.records import (
     Settled,
 )
 from batchmill.store.failures import PASSING
+from batchmill.store.listening import Subscription
 from batchmill.store.operations import exchanging, holding, jobs, removing, submitting
 from batchmill.store.operations.exchanging import Ask
 from batchmill.store.transactions import Transactions
+from batchmill.store.tx import Compiler
 from batchmill.validation import (
     check_callable,
     check_count,
@@ -47,6 +51,8 @@ from batchmill.validation import (
 class QueueRepository:
     """Submit, exchange, hold, release, cancel; see ``batchmill.runner.JobStore``."""
 
+    engine: Engine
+    _compiler: Compiler
     _transactions: Transactions
 
     def bound_to(self, within: Any) -> QueueRepository:
@@ -189,7 +195,19 @@ class QueueRepository:
         lease = check_seconds("now", now)
         return self._transactions.write(lambda tx: jobs.cancel_job(tx, job_id, lease))
 
-    def subscribe(self, wake: Callable[[], None]) -> AbstractContextManager[Any] | None:
-        """None: SQLite has no push between processes, a runner polls."""
+    def subscribe(
+        self, wake: Callable[[], None], *, queue: str | None = None
+    ) -> AbstractContextManager[Any] | None:
+        """A context in which ``wake`` is called when there may be new work of the queue.
+
+        None where the database has no push between processes: a runner polls there. ``queue``
+        None is any queue. ``wake`` is called from a thread of the context's own. A connection
+        that is lost is made anew; what was committed meanwhile isn't heard of, so that polling
+        stays the safety net. Entering the context raises ``NotMigrated``.
+        """
         check_callable("wake", wake)
-        return None
+        if queue is not None:
+            check_name("queue", queue, least=1)
+        if not self._compiler.can.pushes:
+            return None
+        return Subscription(self.engine, self._compiler.schema, wake, queue)

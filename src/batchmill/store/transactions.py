@@ -54,7 +54,7 @@ class OwnTransactions:
     """Each operation in a transaction of its own, tried again while the database is busy."""
 
     def __init__(self, engine: Engine, compiler: Compiler) -> None:
-        self._engine = read_committed(engine, compiler.can)
+        self._engine = engine
         self._compiler = compiler
 
     def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
@@ -67,7 +67,7 @@ class OwnTransactions:
 
     def _read_once(self, operation: Callable[[Tx], _T], snapshot: bool) -> _T:  # noqa: FBT001
         can = self._compiler.can
-        with translated(), self._engine.connect() as connection:
+        with translated(), connected(self._engine, can) as connection:
             if not snapshot:
                 return operation(Tx(connection, self._compiler))
             with transaction(connection, can):
@@ -76,7 +76,7 @@ class OwnTransactions:
 
     def _write_once(self, operation: Callable[[Tx], _T]) -> _T:
         can = self._compiler.can
-        with translated(), self._engine.connect() as connection, transaction(connection, can):
+        with translated(), connected(self._engine, can) as connection, transaction(connection, can):
             take_write_lock(connection, can)
             return operation(Tx(connection, self._compiler))
 
@@ -110,11 +110,21 @@ class BoundTransactions:
         return within.connection(bind_arguments={"mapper": BatchJobRow.__mapper__})
 
 
-def read_committed(engine: Engine, can: Capabilities) -> Engine:
-    """Where rows are locked, each statement has to see what was committed before it."""
-    if not can.row_locks or engine.get_execution_options().get(READ_COMMITTED):
-        return engine
-    return engine.execution_options(isolation_level="READ COMMITTED")
+def connected(engine: Engine, can: Capabilities) -> Connection:
+    """A connection for transactions of our own.
+
+    Where rows are locked, each statement has to see what was committed before it: that is set on
+    the connection, since on an engine the application's own option for it would win.
+    """
+    connection, options = engine.connect(), engine.get_execution_options()
+    as_made = options.get("isolation_level") in (None, "READ COMMITTED")
+    if not can.row_locks or (options.get(READ_COMMITTED) and as_made):
+        return connection
+    try:
+        return connection.execution_options(isolation_level="READ COMMITTED")
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _persistently(attempt: Callable[[], _T]) -> _T:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Engine, Executable, exc
 
 from batchmill.store.capabilities import Capabilities, capabilities_of
+from batchmill.store.packets import Packets
 from batchmill.store.statements.common import GIVEN
 
 Row = tuple[Any, ...]
@@ -98,7 +99,7 @@ class Compiled:
 class Tx:
     """One transaction on one connection, as operations see it."""
 
-    __slots__ = ("_begun", "_compiler", "_driver", "can", "connection", "shard")
+    __slots__ = ("_begun", "_compiler", "_driver", "_packets", "can", "connection", "shard")
 
     def __init__(self, connection: Connection, compiler: Compiler) -> None:
         self.connection = connection
@@ -108,6 +109,8 @@ class Tx:
         self._begun = False
         self._compiler = compiler
         self._driver = _bare_driver(connection, compiler.can)
+        limit = compiler.can.packet_limit
+        self._packets = None if limit is None else Packets(connection, limit)
 
     def listed(self, values: Iterable[str | int]) -> Any:
         """A list as one parameter; see :func:`batchmill.store.statements.common.among`."""
@@ -157,7 +160,8 @@ class Tx:
         if self.can.lists == "array":
             columns = {name: [row[name] for row in rows] for name in rows[0]}
             return [Call(build, (True,), columns)]
-        return list(_documents(build, rows))
+        most = SET_BYTES if self._packets is None else self._packets.share(SET_BYTES)
+        return list(_documents(build, rows, most))
 
     def run_many(self, build: Build, rows: Sequence[Params]) -> int:
         """Run a statement for each set of parameters; how many rows all of them touched."""
@@ -173,18 +177,24 @@ class Tx:
             return [self._run_bare(each) for each in calls]
 
     def _run_watched(self, each: Call) -> Any:
-        compiled = self._compiler.compiled(each.build, each.variant)
-        return self.connection.exec_driver_sql(compiled.text, compiled.layout(each.params))
+        return self.connection.exec_driver_sql(*self._prepared(each))
 
     def _run_bare(self, each: Call) -> Any:
-        compiled = self._compiler.compiled(each.build, each.variant)
-        layout = compiled.layout(each.params)
+        statement, layout = self._prepared(each)
         cursor = self._driver.cursor()
         if isinstance(layout, list):
-            cursor.executemany(compiled.text, layout)
+            cursor.executemany(statement, layout)
         else:
-            cursor.execute(compiled.text, layout)
+            cursor.execute(statement, layout)
         return cursor
+
+    def _prepared(self, each: Call) -> tuple[str, Any]:
+        """Text and parameters, as the driver takes them and the database is known to."""
+        compiled = self._compiler.compiled(each.build, each.variant)
+        layout = compiled.layout(each.params)
+        if self._packets is not None:
+            self._packets.check(compiled.text, layout)
+        return compiled.text, layout
 
     def _pipeline(self, calls: Sequence[Call]) -> AbstractContextManager[Any]:
         """One round trip for all calls, and for the BEGIN that the driver sends before the first.
@@ -226,16 +236,16 @@ def _bare_driver(connection: Connection, can: Capabilities) -> Any:
     return connection.connection.driver_connection
 
 
-def _documents(build: Build, rows: Sequence[Params]) -> Iterator[Call]:
-    """Sets of parameters as JSON documents of about :data:`SET_BYTES`; a larger set by itself."""
+def _documents(build: Build, rows: Sequence[Params], most: int) -> Iterator[Call]:
+    """Sets of parameters as JSON documents of so many characters; a larger set by itself."""
     part: list[str] = []
     size = 0
     for row in rows:
         document = json.dumps(row, ensure_ascii=False)
-        if len(document) > SET_BYTES:
+        if len(document) > most:
             yield Call(build, (False,), row)
             continue
-        if size + len(document) > SET_BYTES:
+        if size + len(document) > most:
             yield _document(build, part)
             part, size = [], 0
         part.append(document)

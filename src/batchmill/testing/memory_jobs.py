@@ -198,9 +198,13 @@ class MemoryJobs(MemoryRotation):
                 return None
             return self._end(job_id, JobStatus.CANCELLED, now=lease)
 
-    def subscribe(self, wake: Callable[[], None]) -> AbstractContextManager[Any] | None:
+    def subscribe(
+        self, wake: Callable[[], None], *, queue: str | None = None
+    ) -> AbstractContextManager[Any] | None:
         """None: there is no push, a runner polls."""
         check_callable("wake", wake)
+        if queue is not None:
+            check_name("queue", queue, least=1)
         return None
 
     def _rejection(self, caller: str, targets: int, limits: Limits) -> type[SubmitRejected] | None:

@@ -14,7 +14,7 @@ from batchmill.errors import StoreError
 from batchmill.record_checks import unstorable
 from batchmill.records import Claim, Exchange, Outcome
 from batchmill.store.boundaries import savepoint
-from batchmill.store.failures import DATABASE_ERRORS, PASSING, translate
+from batchmill.store.failures import DATABASE_ERRORS, PASSING, ValueTooLarge, translate
 from batchmill.store.operations.common import add_and_number, total_is_missing
 from batchmill.store.operations.exchange_plan import Ask, HeldTurn, OpenTurn, Plan
 from batchmill.store.operations.removing import evict_step
@@ -59,6 +59,8 @@ def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
     left = ask.want - len(plan.claims)
     if left and plan.put_back:
         plan.claims += _claim_what_was_put_back(tx, ask, left)
+    if tx.can.pushes:
+        _announce(tx, plan)
     answer = Exchange(
         claims=plan.claims,
         stored=plan.stored,
@@ -106,6 +108,17 @@ def _claim_what_was_put_back(tx: Tx, ask: Ask, want: int) -> list[Claim]:
     return again.claims
 
 
+def _announce(tx: Tx, plan: Plan) -> None:
+    """Tell other runners where more came back to the rotation than this one claimed.
+
+    That is when it ends, or puts back what it can't do: not with each target stored, since at
+    their commit notifications go one by one through the whole of the server.
+    """
+    due = [turn["of_job"] for turn in plan.back if turn["ready_at"] <= plan.ask.now_ms]
+    if len(due) > len(plan.claims):
+        tx.rows(turns.announce, job_ids=tx.listed(due))
+
+
 def exchange_singly(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
     """Store each outcome behind a savepoint of its own, then claim.
 
@@ -118,6 +131,9 @@ def exchange_singly(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
         try:
             with savepoint(tx.connection, tx.can):
                 parts.append(exchange(tx, [outcome], alone))
+        except ValueTooLarge as error:
+            parts.append(exchange(tx, [unstorable(outcome, str(error))], alone))
+            refused.append(outcome.token)
         except DATABASE_ERRORS as error:
             if isinstance(translate(error), PASSING) or not tx.connection.in_transaction():
                 raise

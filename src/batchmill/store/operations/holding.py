@@ -76,7 +76,7 @@ class _Release:
 
     def __init__(self, tx: Tx, now: int, now_ms: int, max_attempts: int) -> None:
         self.tx, self.now, self.now_ms, self.max_attempts = tx, now, now_ms, max_attempts
-        self.put_back = 0
+        self.put_back: list[str] = []
         self.failed: list[str] = []
         self.settled: list[Settled] = []
 
@@ -89,7 +89,7 @@ class _Release:
         else:
             self._write_target(turn, TargetStatus.PENDING, None)
             self._to_the_back(turn, turn.next_idx, turn.targets_failed)
-            self.put_back += 1
+            self.put_back.append(turn.job_id)
             self._touch(turn)
 
     def _end(self, turn: _Lost) -> None:
@@ -167,4 +167,6 @@ def release_lost(
     for row in found:
         release.release(_Lost(*row))
     tx.run(runners.forget_lost_runners, now_ms=now_ms, hold_for=hold_for_ms)
-    return Released(release.put_back, release.failed, release.settled)
+    if release.put_back and tx.can.pushes:
+        tx.rows(turns.announce, job_ids=tx.listed(release.put_back))
+    return Released(len(release.put_back), release.failed, release.settled)

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from batchmill.errors import Busy, CallerBusy, JobExists, NoTargets, SubmitRejected, TooManyTargets
+from batchmill.errors import (
+    Busy,
+    CallerBusy,
+    InvalidInput,
+    JobExists,
+    NoTargets,
+    SubmitRejected,
+    TooManyTargets,
+)
 from batchmill.records import Admission, BatchJob, BatchTarget, Limits
 from batchmill.store.operations import jobs as job_operations
 from batchmill.store.operations.common import number_turn
@@ -74,7 +82,8 @@ def _look(tx: Tx, new: Submission) -> _Seen:
     ]
     if tx.can.sequences:
         calls.append(call(turns.fresh_number))
-    _, known, of_caller, of_all, state, *number = tx.rows_of(*calls)
+    caps, known, of_caller, of_all, state, *number = tx.rows_of(*calls)
+    _check_level(caps[0][0] if caps else None)
     return _Seen(
         known=known[0][0] if known else None,
         of_caller=of_caller[0][0],
@@ -82,6 +91,15 @@ def _look(tx: Tx, new: Submission) -> _Seen:
         taken=bool(state),
         turn=number[0][0][0] if number else None,
     )
+
+
+def _check_level(level: str | None) -> None:
+    """Refuse a transaction that can't see what was committed since it began (design.md 3)."""
+    if level in ("repeatable read", "serializable"):
+        raise InvalidInput(
+            f"within: its transaction is {level.upper()}, in which the caps can't be exact; begin "
+            'it as READ COMMITTED, for one with execution_options(isolation_level="READ COMMITTED")'
+        )
 
 
 def _rejection(seen: _Seen, new: Submission) -> type[SubmitRejected] | None:

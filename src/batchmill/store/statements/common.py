@@ -42,6 +42,10 @@ _JSON_TYPES: Final[Mapping[Any, str]] = {
     BigInteger: "BIGINT",
 }
 
+CHANNEL_PREFIX: Final = "batchmill_"
+"""Before the number that PostgreSQL knows ``batch_turn`` by: each schema has a channel of its own.
+"""
+
 
 def word(value: str) -> ColumnElement[str]:
     """One of our own fixed words as a literal, so that the planner sees it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Executable, func, select, update
+from sqlalchemy import Executable, func, null, select, update
 
 from batchmill.store.capabilities import Capabilities
 from batchmill.store.statements.common import TOTAL, locked, number
@@ -35,5 +35,9 @@ def lock_evictions(can: Capabilities, skip: bool) -> Executable:
 
 
 def lock_caps(can: Capabilities) -> Executable:
-    """Let no other submit count live jobs before this one has committed."""
-    return locked(can, select(TOTAL.c.shard).where(TOTAL.c.shard == -1), TOTAL)
+    """Let no other submit count live jobs before this one has committed.
+
+    Hands out the transaction's isolation level, NULL where every level is good for that.
+    """
+    level = func.current_setting("transaction_isolation") if can.snapshots else null()
+    return locked(can, select(level).where(TOTAL.c.shard == -1), TOTAL)

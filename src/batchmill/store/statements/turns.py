@@ -15,6 +15,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal_column,
     null,
     or_,
     select,
@@ -23,6 +24,7 @@ from sqlalchemy import (
 
 from batchmill.store.capabilities import Capabilities
 from batchmill.store.statements.common import (
+    CHANNEL_PREFIX,
     JOB,
     RUNNER,
     TARGET,
@@ -49,10 +51,22 @@ def fresh_number(can: Capabilities) -> Executable:
     return select(next_number(can) * NUMBERS)
 
 
-def insert_turn(_: Capabilities) -> Executable:
-    """Put a job in the rotation."""
+def insert_turn(can: Capabilities) -> Executable:
+    """Put a job in the rotation, and tell of it where the database pushes."""
     names = ("job_id", "turn", "next_idx", "ready_at", "queue", "home")
-    return insert(TURN).values({name: bindparam(name) for name in names})
+    inserted = insert(TURN).values({name: bindparam(name) for name in names})
+    return inserted.returning(_push()) if can.pushes else inserted
+
+
+def announce(can: Capabilities) -> Executable:
+    """Tell whoever listens that these jobs can be claimed; it is heard once this is committed."""
+    return select(_push()).where(among(can, TURN.c.job_id, "job_ids"))
+
+
+def _push() -> Any:
+    """Notifies of a turn's queue, on the channel of :mod:`batchmill.store.listening`."""
+    channel = func.concat(word(CHANNEL_PREFIX), literal_column("tableoid"))
+    return func.pg_notify(channel, TURN.c.queue)
 
 
 def lock_turn(can: Capabilities) -> Executable:
