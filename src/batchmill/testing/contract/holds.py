@@ -136,6 +136,17 @@ class Losing(SubmittedContract):
         assert released.settled == [Settled("a", JobStatus.PARTIAL, T)]
         assert job_in(store, "a").status is JobStatus.PARTIAL
 
+    def test_a_lost_target_counts_as_failed_at_the_end(self, store: Store, steps: Steps) -> None:
+        """A job of failed and lost targets has failed; one done target makes it partial."""
+        for job_id, outcome, status in [("a", failed, JobStatus.FAILED), ("b", done, "partial")]:
+            steps.submit(job_id, 3)
+            steps.exchange(failed(steps.claim()))
+            steps.claim()
+            steps.release(now=T + 60, max_attempts=1)
+            answer = steps.exchange(outcome(steps.claim()))
+            assert answer.settled == [Settled(job_id, JobStatus(status), T)]
+            assert job_in(store, job_id).status == status
+
     def test_only_losses_count(self, steps: Steps) -> None:
         """Put-backs and retries are starts, but no losses."""
         steps.submit("a")

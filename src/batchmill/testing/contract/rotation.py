@@ -81,6 +81,17 @@ class Rotation(SubmittedContract):
         claim = steps.exchange(done(claim), want=1).claims[0]
         assert (claim.job_id, claim.idx) == ("a", 0)
 
+    def test_what_was_put_back_keeps_its_place_before_what_was_stored_after_it(
+        self, steps: Steps
+    ) -> None:
+        """In one exchange too, places are given in the order of its outcomes."""
+        steps.submit("a", 2)
+        steps.submit("b", 2)
+        first, second = steps.exchange(want=2).claims
+        answer = steps.exchange(put_back(first), done(second), want=1)
+        claims = answer.claims or steps.exchange(want=1).claims
+        assert [(each.job_id, each.idx) for each in claims] == [("a", 0)]
+
     def test_several_claims_at_once(self, steps: Steps) -> None:
         """Many claims in one exchange are the next target of as many jobs, in rotation order."""
         for job_id in "abc":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from batchmill.records import JobStatus, TargetStatus
+from batchmill.records import JobStatus, Outcome, TargetStatus
 from batchmill.testing.contract.base import SubmittedContract
 from batchmill.testing.contract.steps import (
     Steps,
@@ -39,6 +39,14 @@ class Waiting(SubmittedContract):
         assert steps.exchange(want=5, now=T + 2.4).claims == []
         claims = steps.exchange(want=5, now=T + 2.5).claims
         assert [(claim.job_id, claim.idx) for claim in claims] == [("a", 0)]
+
+    def test_a_busy_target_without_a_time_is_ready_now(self, steps: Steps) -> None:
+        """Where no ready_at is given it is the now of the exchange."""
+        steps.submit("a")
+        claim = steps.claim()
+        steps.exchange(Outcome("a", 0, claim.token, "later"), now=T + 5.5)
+        assert steps.exchange(want=1, now=T + 5.4).claims == []
+        assert [each.idx for each in steps.exchange(want=1, now=T + 5.5).claims] == [0]
 
     def test_others_go_on_meanwhile(self, steps: Steps) -> None:
         """While one job waits the others take their turns, and it rejoins when ready."""
