@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from batchmill.errors import StoreError
 from batchmill.store import BatchRepository
-from tests.store.support import submit
+from tests.store.support import done, exchange, submit
 
 
 def test_a_lost_runner_is_forgotten_after_the_last_of_its_jobs(store: BatchRepository, raw) -> None:
@@ -15,3 +18,23 @@ def test_a_lost_runner_is_forgotten_after_the_last_of_its_jobs(store: BatchRepos
     assert raw("SELECT id FROM batch_runner") == [("r",)]
     assert [each.job_id for each in store.release_lost(now=160, **at).settled] == ["b"]
     assert raw("SELECT id FROM batch_runner") == []
+
+
+@pytest.mark.parametrize(
+    ("stolen", "claiming"), [("token = 'other'", False), ("holder = 'x'", True)]
+)
+def test_a_turn_that_changed_hands_inside_an_exchange_stores_nothing(
+    store: BatchRepository, raw, stolen: str, claiming: bool
+) -> None:
+    """Every turn is written behind its fence, and one that is another's by then undoes it all."""
+    submit(store, "a", 2)
+    outcomes = [] if claiming else [done(claim) for claim in exchange(store).claims]
+    before = raw("SELECT * FROM batch_target"), raw("SELECT * FROM batch_turn")
+    raw(
+        "CREATE TRIGGER thief AFTER UPDATE ON batch_target "
+        f"BEGIN UPDATE batch_turn SET {stolen}; END"
+    )
+    with pytest.raises(StoreError, match="^a turn changed hands inside its own transaction; noth"):
+        exchange(store, outcomes, want=int(claiming))
+    assert (raw("SELECT * FROM batch_target"), raw("SELECT * FROM batch_turn")) == before
+    assert store.nbytes() == 0
