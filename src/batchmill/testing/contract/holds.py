@@ -42,6 +42,16 @@ class Holding(SubmittedContract):
         steps.hold(claim.token, now=T + 50.5, hold_for=60)
         assert (job_in(store, "a").lease, job_in(store, "b").lease) == (T + 50, T)
 
+    def test_only_what_is_named_is_renewed(self, store: Store, steps: Steps) -> None:
+        """A runner's other holds lapse as if nothing had been renewed, and so do their leases."""
+        steps.submit("a")
+        steps.submit("b")
+        first, _ = steps.exchange(want=2, hold_for=60).claims
+        assert steps.hold(first.token, now=T + 50, hold_for=60).lost == []
+        assert (job_in(store, "a").lease, job_in(store, "b").lease) == (T + 50, T)
+        assert steps.release(now=T + 60).put_back == 1
+        assert statuses_in(store, "b") == ["pending"]
+
     def test_what_is_lost_is_told(self, steps: Steps) -> None:
         """Tokens that are stored, released or unknown are lost; the others are renewed."""
         for job_id in "abc":
@@ -135,6 +145,14 @@ class Losing(SubmittedContract):
         released = steps.release(now=T + 60, max_attempts=1)
         assert released.settled == [Settled("a", JobStatus.PARTIAL, T)]
         assert job_in(store, "a").status is JobStatus.PARTIAL
+
+    def test_a_lost_target_is_ready_at_once(self, steps: Steps) -> None:
+        """A target that waited once doesn't wait again after its hold lapsed, for any clock."""
+        steps.submit("a")
+        steps.exchange(later(steps.claim(), T + 50))
+        steps.claim(now=T + 50, hold_for=1)
+        steps.release(now=T + 60)
+        assert steps.claim(now=T + 10).idx == 0
 
     def test_a_lost_target_counts_as_failed_at_the_end(self, store: Store, steps: Steps) -> None:
         """A job of failed and lost targets has failed; one done target makes it partial."""

@@ -76,6 +76,7 @@ class Waiting(SubmittedContract):
             claim = steps.exchange(want=1, queue=queue, runner=runner).claims[0]
             steps.exchange(later(claim, ready_at), queue=queue, runner=runner)
         assert steps.exchange(want=1, runner="r1").next_ready_at is None
+        assert steps.exchange(want=1, runner="r2").next_ready_at == T + 4
 
     def test_a_held_target_does_not_wait(self, steps: Steps) -> None:
         """A target in flight isn't a waiting one."""
