@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from benchmarks import arguments, docs, report, runs, tables
 from benchmarks.child import TOP
@@ -11,11 +12,8 @@ from benchmarks.child import TOP
 def main() -> int:
     """1 where a measurement failed, or a short run found less than half of what is required."""
     args = arguments.parse()
-    if args.saved is not None:
-        try:
-            found = report.from_json(args.saved)
-        except ValueError as error:
-            sys.exit(f"error: {error}")
+    if args.saved:
+        found = _read(args.saved)
     else:
         found = runs.run(
             args.only, rounds=args.rounds, short=args.short, folder=args.folder, json=args.json
@@ -25,6 +23,16 @@ def main() -> int:
         for path in docs.write(found):
             print(f"wrote {path.relative_to(TOP)}")
     return _failed(found, short=args.short)
+
+
+def _read(paths: list[Path]) -> report.Report:
+    try:
+        first, *others = map(report.from_json, paths)
+        for other in others:
+            first.merge(other)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+    return first
 
 
 def _print(found: report.Report) -> None:

@@ -18,7 +18,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
     """
     parser = _parser()
     args = parser.parse_args(given)
-    if args.saved is not None and (args.only or args.short or args.json or args.rounds):
+    if args.saved and (args.only or args.short or args.json or args.rounds):
         parser.error("--from measures nothing: leave out --only, --short, --rounds and --json")
     if args.short and args.write_docs:
         parser.error("--short is a guard: its figures don't belong in the docs")
@@ -49,8 +49,9 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--json", type=_new_file, metavar="FILE", help="write all values there")
     parser.add_argument(
-        "--from", dest="saved", type=_file, metavar="FILE",
-        help="measure nothing: print what --json wrote",
+        "--from", dest="saved", type=_file, metavar="FILE", action="append", default=[],
+        help="measure nothing: print what --json wrote; given again, what a later file has "
+        "measured stands in place of the same in those before",
     )  # fmt: skip
     parser.add_argument(
         "--write-docs", action="store_true",

@@ -28,6 +28,11 @@ class Subject:
     rounds: list[Figures] = field(default_factory=list)
     floors: list[Figures] = field(default_factory=list)
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What makes it a row of its own."""
+        return self.name, self.database, self.workers
+
     def median(self, column: str) -> float | None:
         """The median of a column; None where it was not measured."""
         values = [figures[column] for figures in self.rounds if column in figures]
@@ -69,7 +74,7 @@ class Report:
     ) -> None:
         """One round of a subject; a floor is its own floor."""
         for subject in self.subjects:
-            if (subject.name, subject.database, subject.workers) == (name, database, workers):
+            if subject.key == (name, database, workers):
                 break
         else:
             subject = Subject(name, database, settings, workers)
@@ -84,6 +89,23 @@ class Report:
     def median(self, key: str) -> float | None:
         """The median of a goal's or an extra's rounds, None where there is none."""
         return _median(self.values.get(key, ()))
+
+    def merge(self, other: Report) -> None:
+        """Take over what another run has measured, in place of the same here.
+
+        Each ratio stays one of a single run. Raises ``ValueError`` for one of other work.
+        """
+        if (self.shape, self.short) != (other.shape, other.short):
+            raise ValueError("these runs measured different work")
+        self.rounds = min(self.rounds, other.rounds)
+        self.values |= other.values
+        taken = {subject.key for subject in other.subjects}
+        self.subjects = [each for each in self.subjects if each.key not in taken] + other.subjects
+        measured = {goal.part for goal in GOALS if goal.key in self.values}
+        measured |= {subject.name.rpartition(" ")[0] for subject in self.subjects}
+        everything = (self.missing | other.missing).items()
+        self.missing = {name: why for name, why in everything if name not in measured}
+        self.failed = [name for name in [*self.failed, *other.failed] if name in self.missing]
 
     def accidents(self) -> list[Goal]:
         """The goals of which less than half is reached."""

@@ -156,3 +156,23 @@ def test_a_wait_counts_when_it_overlaps_the_removal() -> None:
     calls = [(0.0, 1.0), (1.0, 3.0), (3.0, 4.0), (9.0, 20.0)]
     assert _waits(calls, (2.0, 5.0)) == [1.0, 2.0]
     assert _waits([], (2.0, 5.0)) == [0.0]
+
+
+def test_two_runs_together_have_what_either_measured() -> None:
+    """The later one's values stand; what was missing and then measured is missing no more."""
+    first, later = filled(), Report(shape=Shape(2, 3), rounds=1)
+    first.failed.append("mariadb")
+    later.value("drain-mariadb-32", 2.0)
+    later.value("drain-sqlite-full-1", 0.9)
+    later.add("litequeue 0.14", "sqlite-normal", {"drain": 1.0})
+    later.add("floor", "sqlite-full", {"drain": 7.0})
+    first.merge(later)
+    assert (first.rounds, first.missing, first.failed) == (1, {}, [])
+    assert first.median("drain-sqlite-full-1") == 0.9
+    assert [subject.median("drain") for subject in first.subjects] == [60.0, 1.0, 7.0]
+
+
+def test_runs_of_other_work_stay_apart() -> None:
+    """A short run's figures are not put among those of a whole one."""
+    with pytest.raises(ValueError, match="different work"):
+        filled().merge(Report())
