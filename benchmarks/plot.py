@@ -13,7 +13,7 @@ from benchmarks.report import Report
 
 WIDTH: Final = 640
 HEIGHT: Final = 360
-LEFT, RIGHT, TOP, BOTTOM = 64, 24, 44, 52
+LEFT, RIGHT, TOP, BOTTOM = 64, 40, 44, 52
 COLOURS: Final = ("#1f6feb", "#8250df", "#1a7f37", "#bc4c00")
 MARKS: Final = 5
 
