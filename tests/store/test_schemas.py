@@ -1,4 +1,4 @@
-"""Two schemas of one PostgreSQL database: nothing of one is seen, counted or locked by the other."""
+"""Two schemas of one PostgreSQL database: nothing of one is seen or locked by the other."""
 
 from __future__ import annotations
 
