@@ -203,7 +203,7 @@ DATABASE: Final[Table] = {
         name: {"engine_or_connection": _BIND, "revision": _REVISION, "schema": _SCHEMA}
         for name in ("migrate.downgrade", "migrate.stamp")
     },
-    "migrate.sql": {"url": _URL, "start": _REVISION, "end": _REVISION},
+    "migrate.sql": {"url": _URL, "schema": _SCHEMA, "start": _REVISION, "end": _REVISION},
 }
 
 _RESULT: Final = f"{r.STORED}result: "

@@ -18,8 +18,11 @@ from tests.bad_input.runners import DATABASE, OBJECTS, RUNNER
 from tests.bad_input.stores import JOB_STORE, REPOSITORY
 from tests.bad_input.values import KINDS
 
-OF_AN_ENVIRONMENT = {"include_name", "environment_options", "locked"}
-"""Functions of ``migrate`` that Alembic calls from an env.py, not an application."""
+OF_AN_ENVIRONMENT = {"include_name", "environment_options", "locked"} | {
+    "check_place",
+    "table_names",
+}
+"""Functions of ``migrate`` that an env.py or the command calls, not an application."""
 PARTS = {"token", "target"}
 """Names in the table for one of a list."""
 WITHOUT_ONE_OF_THESE = {"engine_kwargs"}

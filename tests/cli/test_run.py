@@ -249,7 +249,7 @@ def test_a_database_in_memory_serves_one_run(invoke, echo):
         (["urls", "--fetch", "broken:f"], "importing broken failed (ZeroDivisionError"),
         (["urls", "--fetch", "needy:f"], "needs a module no_such_thing"),
         (["urls", "--db", "t.db"], "sqlite:///t.db"),
-        (["urls", "--db", "postgresql://u:hunter2@h/d"], "postgresql"),
+        (["urls", "--db", "oracle://u:hunter2@h/d"], "--db: oracle"),
         (["urls", "--db", "nonsense://x"], "nonsense"),
     ],
 )

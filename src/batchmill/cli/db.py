@@ -9,9 +9,11 @@ import typer
 from batchmill.cli import options, screen
 from batchmill.cli.database import (
     DEFAULT_URL,
+    Place,
     name_of,
     open_engine,
     open_for_upgrade,
+    sql_for,
 )
 from batchmill.cli.errors import Funnel
 from batchmill.store import migrate
@@ -20,25 +22,36 @@ app = typer.Typer(cls=Funnel, no_args_is_help=True, help="Make, check and print 
 
 
 @app.command()
-def upgrade(*, db: options.Db = DEFAULT_URL, as_json: options.Json = False) -> None:
-    """Bring the tables to this version; makes the file if it isn't there."""
-    with open_for_upgrade(db) as engine:
-        before = migrate.current(engine)
-        migrate.upgrade(engine)
-        after = migrate.current(engine)
+def upgrade(
+    *,
+    db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
+    as_json: options.Json = False,
+) -> None:
+    """Bring the tables to this version; makes a file that isn't there."""
+    place = Place(db, schema)
+    with open_for_upgrade(place) as engine:
+        before = migrate.current(engine, schema=schema)
+        migrate.upgrade(engine, schema=schema)
+        after = migrate.current(engine, schema=schema)
     if as_json:
         screen.print_json({"before": before, "revision": after})
     elif before == after:
-        screen.out().print(screen.cell(f"{name_of(db)} is up to date ({after})."))
+        screen.out().print(screen.cell(f"{name_of(place)} is up to date ({after})."))
     else:
-        screen.out().print(screen.cell(f"{name_of(db)}: {before or 'no tables'} → {after}."))
+        screen.out().print(screen.cell(f"{name_of(place)}: {before or 'no tables'} → {after}."))
 
 
 @app.command()
-def current(*, db: options.Db = DEFAULT_URL, as_json: options.Json = False) -> None:
+def current(
+    *,
+    db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
+    as_json: options.Json = False,
+) -> None:
     """Say which revision the tables are of."""
-    with open_engine(db) as engine:
-        revision = migrate.current(engine)
+    with open_engine(Place(db, schema)) as engine:
+        revision = migrate.current(engine, schema=schema)
     if as_json:
         screen.print_json({"revision": revision})
     else:
@@ -46,11 +59,16 @@ def current(*, db: options.Db = DEFAULT_URL, as_json: options.Json = False) -> N
 
 
 @app.command()
-def check(*, db: options.Db = DEFAULT_URL, as_json: options.Json = False) -> None:
+def check(
+    *,
+    db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
+    as_json: options.Json = False,
+) -> None:
     """Exit 0 when the tables are of this version, else 1, and say what to run."""
-    with open_engine(db) as engine:
-        migrate.verify(engine)
-        revision = migrate.current(engine)
+    with open_engine(Place(db, schema)) as engine:
+        migrate.verify(engine, schema=schema)
+        revision = migrate.current(engine, schema=schema)
     if as_json:
         screen.print_json({"ok": True, "revision": revision})
     else:
@@ -58,6 +76,6 @@ def check(*, db: options.Db = DEFAULT_URL, as_json: options.Json = False) -> Non
 
 
 @app.command()
-def sql(*, db: options.Db = DEFAULT_URL) -> None:
+def sql(*, db: options.Db = DEFAULT_URL, schema: options.Schema = None) -> None:
     """Print the SQL that makes the tables, for the kind of database in --db; connects nowhere."""
-    sys.stdout.write(migrate.sql(db))
+    sys.stdout.write(sql_for(Place(db, schema)))

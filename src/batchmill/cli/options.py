@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from batchmill.cli.database import URL_VARIABLE
+from batchmill.cli.database import SCHEMA_VARIABLE, URL_VARIABLE
 from batchmill.cli.values import parse_bytes, parse_duration, parse_wait
 
 # Defaults as people would write them: typer shows them so in --help, and parses them.
@@ -25,7 +25,16 @@ Db = Annotated[
         "--db",
         envvar=URL_VARIABLE,
         metavar="URL",
-        help="The database.",
+        help="The database: sqlite:///file.db, postgresql://… or mariadb://…",
+    ),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        envvar=SCHEMA_VARIABLE,
+        metavar="NAME",
+        help="The schema of batchmill's tables, on PostgreSQL.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For programs: JSON on stdout.")]

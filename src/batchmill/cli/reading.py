@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from batchmill.cli import options, screen
-from batchmill.cli.database import DEFAULT_URL, again, open_store
+from batchmill.cli.database import DEFAULT_URL, Place, again, open_store
 from batchmill.cli.errors import CommandError
 from batchmill.cli.screen import print_json, print_json_lines
 from batchmill.cli.shapes import job_shape, read_entries
@@ -33,6 +33,7 @@ Rows = Annotated[
 def jobs(
     *,
     db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
     caller: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only this caller's jobs.")
     ] = None,
@@ -46,7 +47,7 @@ def jobs(
     as_json: options.Json = False,
 ) -> None:
     """List jobs, newest first."""
-    with open_store(db) as store:
+    with open_store(Place(db, schema)) as store:
         found = store.list_jobs(caller=caller, status=status, after=after, limit=limit)
         now = store.now()
     if as_json:
@@ -63,11 +64,12 @@ def show(
     job_id: options.JobId,
     *,
     db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
     limit: Rows = _SHOWN,
     as_json: options.Json = False,
 ) -> None:
     """Show a job and the status of its targets."""
-    with open_store(db) as store:
+    with open_store(Place(db, schema)) as store:
         job = find_job(store, job_id)
         entries = read_entries(store, job.id, with_results=False)
         if as_json:
@@ -76,7 +78,7 @@ def show(
             return
         console = screen.out()
         console.print(job_panel(job, store.now()))
-        more = again(f"show {job.id} --limit {job.targets_total}", db)
+        more = again(f"show {job.id} --limit {job.targets_total}", Place(db, schema))
         print_some(console, entries, status_table, limit=limit, total=job.targets_total, more=more)
 
 
@@ -84,25 +86,31 @@ def results(
     job_id: options.JobId,
     *,
     db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
     limit: Rows = _SHOWN,
     as_json: options.Json = False,
 ) -> None:
     """Show a job's results in order; with --json whole, a line a target."""
-    with open_store(db) as store:
+    with open_store(Place(db, schema)) as store:
         job = find_job(store, job_id)
         entries = read_entries(store, job.id)
         if as_json:
             print_json_lines(entry.shape() for entry in entries)
             return
-        more = f"{again(f'results {job.id} --json', db)} has all, whole"
+        more = f"{again(f'results {job.id} --json', Place(db, schema))} has all, whole"
         print_some(
             screen.out(), entries, results_table, limit=limit, total=job.targets_total, more=more
         )
 
 
-def stats(*, db: options.Db = DEFAULT_URL, as_json: options.Json = False) -> None:
+def stats(
+    *,
+    db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
+    as_json: options.Json = False,
+) -> None:
     """Count what the database holds; it reads every row's status."""
-    with open_store(db) as store:
+    with open_store(Place(db, schema)) as store:
         found, now = store.stats(), store.now()
     if as_json:
         print_json(

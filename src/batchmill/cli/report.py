@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from batchmill.cli.database import again
+from batchmill.cli.database import Place, again
 from batchmill.cli.running import Run
 from batchmill.cli.screen import STYLES, cell
 from batchmill.cli.shapes import Entry, job_shape
@@ -64,14 +64,14 @@ def summarise(run: Run) -> Summary:
     return summary
 
 
-def announce(console: Console, run: Run, db: str, now: float, hold_for: timedelta) -> None:
+def announce(console: Console, run: Run, place: Place, now: float, hold_for: timedelta) -> None:
     """Say which job it is: new, going on, or finished before."""
     jobs, old = run.jobs(), {part.job_id for part in run.parts if part.reused}
     if len(jobs) > _NAMED:
         console.print(_announcement_of_many(jobs, old), soft_wrap=True)
     else:
         for job in jobs:
-            console.print(_announcement(job, db, now, reused=job.id in old), soft_wrap=True)
+            console.print(_announcement(job, place, now, reused=job.id in old), soft_wrap=True)
     held = run.held()
     if held:
         which = ", ".join(str(place) for place in held[:5]) + (", …" if len(held) > 5 else "")
@@ -91,7 +91,7 @@ def _announcement_of_many(jobs: list[BatchJob], old: set[str]) -> Text:
     return Text(f"{len(jobs)} jobs for {targets}: {told}.")
 
 
-def _announcement(job: BatchJob, db: str, now: float, *, reused: bool) -> Text:
+def _announcement(job: BatchJob, place: Place, now: float, *, reused: bool) -> Text:
     targets = plural(job.targets_total, "target")
     if not reused:
         return Text(f"Job {job.id}: {targets}.")
@@ -100,13 +100,13 @@ def _announcement(job: BatchJob, db: str, now: float, *, reused: bool) -> Text:
     since = duration_text(now - job.created_at)
     return Text(
         f"Job {job.id} is reused: the same {targets}, submitted {since} ago, ended {job.status}. "
-        f"To fetch them again: {again(f'delete {job.id}', db)}"
+        f"To fetch them again: {again(f'delete {job.id}', place)}"
     )
 
 
-def print_report(console: Console, run: Run, summary: Summary, db: str) -> None:
+def print_report(console: Console, run: Run, summary: Summary, place: Place) -> None:
     """The results, the failures that are further down, and the count."""
-    more = again(f"results {run.job_ids[0]}", db)
+    more = again(f"results {run.job_ids[0]}", place)
     if len(run.job_ids) > 1:
         more += f", and the other {plural(len(run.job_ids) - 1, 'job')}"
     print_some(console, run.entries(), results_table, limit=_SHOWN, total=summary.total, more=more)

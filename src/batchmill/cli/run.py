@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from batchmill.cli import options, outfile, progress, report, screen
-from batchmill.cli.database import DEFAULT_URL, open_store
+from batchmill.cli.database import DEFAULT_URL, Place, open_store
 from batchmill.cli.errors import FAILED, INTERRUPTED, UsageError
 from batchmill.cli.fetchers import DEFAULT, FetchLimits, WebFetcher
 from batchmill.cli.inputs import read_targets
@@ -35,7 +35,7 @@ class Order:
     """What one call of the command asks for."""
 
     targets: list[Target]
-    db: str
+    place: Place
     fetch: str
     caller: NamedCaller
     workers: int
@@ -58,6 +58,7 @@ def run(
     ],
     *,
     db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -102,7 +103,7 @@ def run(
     _check_outputs(out, as_json)
     order = Order(
         targets=read_targets(file),
-        db=db,
+        place=Place(db, schema),
         fetch=fetch,
         caller=NamedCaller(check_name("--caller", caller, least=1)),
         workers=workers,
@@ -119,12 +120,12 @@ def carry_out(order: Order) -> int:
     """Run it; the exit code."""
     with ExitStack() as stack:
         fetch = stack.enter_context(_fetcher(order))
-        store = stack.enter_context(open_store(order.db, create=True))
+        store = stack.enter_context(open_store(order.place, create=True))
         interrupts = stack.enter_context(Interrupts(signal.SIGINT))
         watched = Watched(fetch)
         work = Run(store, _runner(store, watched, order, interrupts), watched)
         work.submit(order.caller, order.targets, order.workers)
-        report.announce(screen.err(), work, order.db, store.now(), order.hold_for)
+        report.announce(screen.err(), work, order.place, store.now(), order.hold_for)
         interrupted = _drain(work, interrupts)
         return _conclude(work, order, interrupted)
 
@@ -175,7 +176,7 @@ def _conclude(work: Run, order: Order, interrupted: bool) -> int:
         screen.print_json(report.report_shape(work, summary))
     else:
         console = screen.err() if order.out == outfile.STDOUT else screen.out()
-        report.print_report(console, work, summary, order.db)
+        report.print_report(console, work, summary, order.place)
     if interrupted:
         return INTERRUPTED
     return 0 if summary.status is JobStatus.DONE else FAILED

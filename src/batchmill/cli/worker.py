@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from batchmill.cli import options, screen
-from batchmill.cli.database import DEFAULT_URL, open_store
+from batchmill.cli.database import DEFAULT_URL, Place, open_store
 from batchmill.cli.interrupts import Interrupts
 from batchmill.cli.loading import load_function
 from batchmill.cli.logs import everything_to
@@ -32,6 +32,7 @@ def worker(
         ),
     ],
     db: options.Db = DEFAULT_URL,
+    schema: options.Schema = None,
     queue: Annotated[str, typer.Option(metavar="NAME", help="The queue to work on.")] = "default",
     workers: Annotated[
         int, typer.Option("--workers", "-w", min=1, max=MOST_WORKERS, help="Targets at a time.")
@@ -59,7 +60,10 @@ def worker(
     fetcher = load_function("--fetch", fetch)
     resolver = load_function("--resolve-caller", resolve_caller)
     console = screen.err()
-    with open_store(db) as store, Interrupts(signal.SIGTERM, signal.SIGINT) as interrupts:
+    with (
+        open_store(Place(db, schema)) as store,
+        Interrupts(signal.SIGTERM, signal.SIGINT) as interrupts,
+    ):
         runner = Runner(
             store,
             fetcher,

@@ -22,7 +22,9 @@ _BUSY: Final = "the database is locked by another writer; try again"
 _FULL: Final = "the database has no room left; free disk space, sweep or evict"
 _READ_ONLY: Final = "the database can't be written to; check the file's and folder's permissions"
 _FORBIDDEN: Final = "the database refuses this to its user; grant it the rights on its tables"
-_GONE: Final = "the database can't be opened or read; check that it is there and reachable"
+_GONE: Final = (
+    "the database can't be opened or read; check that it is there, reachable, and lets this user in"
+)
 _NOT_OURS: Final = "this is not a database that batchmill can read; check the file"
 _NO_TABLES: Final = (
     "batchmill's tables are missing, in this schema at least, or of another version; "

@@ -129,11 +129,17 @@ def sql(
     Only the kind of database in ``url`` matters. Raises ``MigrationError`` for a revision that
     isn't known.
     """
-    address = _known_kind(url)
-    check_schema(schema, capabilities_of_kind(address.get_backend_name()))
+    address = check_place(url, schema)
     _check_revision(start, "start")
     _check_revision(end, "end")
     return write_sql(address, schema, start, end)
+
+
+def table_names(engine: Engine, *, schema: str | None = None) -> frozenset[str]:
+    """The names of all tables there, anybody's; it changes nothing."""
+    can = _check(engine, schema)
+    with translated(), _reading(engine, can) as connection, in_schema(connection, can, schema):
+        return frozenset(inspect(connection).get_table_names())
 
 
 ObjectKind = Literal[
@@ -184,12 +190,17 @@ def _include_ours(name: str | None, type_: ObjectKind, parent_names: _ParentName
     return type_ != "table" or name in OUR_TABLES
 
 
-def _known_kind(url: str | URL) -> URL:
+def check_place(url: str | URL, schema: str | None) -> URL:
+    """The address; raises ``InvalidInput`` for a kind of database that is not supported.
+
+    So it does for a schema where there are none. It connects nowhere.
+    """
     address = parse_url(url)
+    check_schema(schema, capabilities_of_kind(address.get_backend_name()))
     try:
         address.get_dialect()
     except NoSuchModuleError:
-        raise InvalidInput("url: names a kind of database that SQLAlchemy doesn't know") from None
+        raise InvalidInput("url: names a driver that SQLAlchemy doesn't know") from None
     return address
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from batchmill.cli import screen
-from batchmill.cli.database import Found, again, look_at, name_of, open_store
+from batchmill.cli.database import Found, Place, again, look_at, name_of, open_store
 from batchmill.cli.demo import ending
 from batchmill.cli.demo.cast import ADA
 from batchmill.cli.demo.documents import package_documents
@@ -78,7 +78,9 @@ def demo(
     with _database(db) as url, Interrupts(signal.SIGINT) as interrupts:
         finished = play(url, show, interrupts, pace=pace, svg=svg)
         if finished and db is not None:
-            show.console.print(f"\nAda's job is still there: {again('jobs', db)}", soft_wrap=True)
+            show.console.print(
+                f"\nAda's job is still there: {again('jobs', Place(db))}", soft_wrap=True
+            )
     if not finished:
         raise typer.Exit(INTERRUPTED)
 
@@ -95,7 +97,7 @@ def play(
     """Play it all; False when interrupted. ``checkpoint`` is called when a part has ended."""
     journal = Journal(_teller(show.console))
     with (
-        open_store(url, create=True) as store,
+        open_store(Place(url), create=True) as store,
         DemoServer(package_documents(), pace) as server,
         WebFetcher() as fetcher,
     ):
@@ -163,9 +165,9 @@ def _database(db: str | None) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="batchmill-demo-") as folder:
             yield f"sqlite:///{folder}/demo.db"
         return
-    if look_at(db) in {Found.OURS, Found.OTHER}:
+    if look_at(Place(db)) in {Found.OURS, Found.OTHER}:
         raise UsageError(
-            f"--db: {name_of(db)} holds tables already, and the demo removes jobs: "
-            "name a file that isn't there"
+            f"--db: {name_of(Place(db))} holds tables already, and the demo removes jobs: "
+            "name one that is empty, or a file that isn't there"
         )
     yield db
