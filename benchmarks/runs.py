@@ -25,6 +25,7 @@ from benchmarks.parts import (
     processes,
     progress,
     stalls,
+    start,
 )
 from benchmarks.report import Report
 from benchmarks.shape import Shape
@@ -50,6 +51,7 @@ PARTS = {
     "mariadb": Part(drains.mariadb, "the same on MariaDB"),
     "processes": Part(processes.measure, "two worker processes beside one", in_short=False),
     "idle": Part(idle.measure, "submit to stored of single targets"),
+    "start": Part(start.measure, "submit to start from another process"),
     "peers": Part(peers.measure, "huey, litequeue, PgQueuer", in_short=False),
     "growth": Part(growth.measure, "the cost beside a million kept jobs (minutes)"),
     "stalls": Part(
