@@ -213,6 +213,29 @@ class Named:
         self.name = name
 
 
+def test_wakes_are_apart(both) -> None:
+    """A submit wakes who subscribed to its schema, and nobody else."""
+    calls: list[str] = []
+    arrived = threading.Semaphore(0)
+
+    def waker(name: str):
+        def wake() -> None:
+            calls.append(name)
+            arrived.release()
+
+        return wake
+
+    one, other = both
+    with one.subscribe(waker(ONE)), other.subscribe(waker(OTHER)):
+        calls.clear()
+        while arrived.acquire(blocking=False):
+            pass
+        for store, job_id in ((other, "a"), (one, "b"), (other, "c")):
+            submit(store, job_id)
+            assert arrived.acquire(timeout=10)
+    assert calls == [OTHER, ONE, OTHER]
+
+
 def test_a_schema_without_tables(both, engine: Engine) -> None:
     """In a schema that was never migrated, or isn't there, a call says what to run."""
     for schema in (None, "missing"):
