@@ -116,14 +116,14 @@ def injected(database, store, points, kind):
 def locked(database, store):
     """Somebody else writes all the time."""
     with database.locked():
-        yield lambda: _met_warnings(store)
+        yield lambda: _met_failures(store)
 
 
 @contextmanager
 def full(database, store):
     """The disk is full."""
     database.limit_room(store.engine, 0)
-    yield lambda: _met_warnings(store)
+    yield lambda: _met_failures(store)
     database.limit_room(store.engine, None)
 
 
@@ -131,24 +131,33 @@ def full(database, store):
 def read_only(database, store):
     """The connections may only read."""
     database.forbid_writes(store.engine, True)
-    yield lambda: _met_warnings(store)
+    yield lambda: _met_failures(store)
     database.forbid_writes(store.engine, False)
 
 
-def _met_warnings(store) -> None:
-    until(lambda: store.warnings() >= MET)
+def _met_failures(store) -> None:
+    until(lambda: store.failures >= MET)
 
 
 REAL = {"locked": locked, "read-only": read_only}
 
 
 @pytest.fixture
-def flaky(database, caplog):
-    """A repository whose faults a test chooses; its runner's warnings are counted."""
+def flaky(database):
+    """A repository whose faults a test chooses; how often an exchange failed is counted."""
     database.log_finishes()
     store = database.store(connect_args={"timeout": 0.01})
     store.points = Points(store.engine)
-    store.warnings = lambda: sum("store error" in each.getMessage() for each in caplog.records)
+    store.failures, exchange = 0, store.exchange
+
+    def counted(*args, **named):
+        try:
+            return exchange(*args, **named)
+        except StoreError:
+            store.failures += 1
+            raise
+
+    store.exchange = counted
     return store
 
 

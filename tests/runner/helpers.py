@@ -83,9 +83,9 @@ class Fetches:
         assert began, f"{url} was never fetched"
 
 
-def until(condition: Callable[[], object]) -> None:
+def until(condition: Callable[[], object], within: float = PATIENCE) -> None:
     """A bounded wait for something that another thread does."""
-    deadline = monotonic() + PATIENCE
+    deadline = monotonic() + within
     while not condition():
         assert monotonic() < deadline, "it never happened"
         sleep(0.002)

@@ -272,4 +272,4 @@ def test_a_store_whose_clock_can_not_be_read_does_not_stop_a_runner(make, caplog
     runner = make(on=Store(), resolve_caller=resolve)
     job = runner.submit(ANNA, ["u"])
     assert runner.wait(job.job_id, PATIENCE).status == "done"
-    assert "clock can't be read: StoreUnavailable" in caplog.text
+    assert "store error (StoreUnavailable): its clock can't be read" in caplog.text

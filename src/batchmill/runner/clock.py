@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 from batchmill.runner.logs import Log
+from batchmill.runner.outages import Outages
+
+_SERVICE: Final = "clock"
 
 
 class StoreClock:
@@ -16,9 +20,10 @@ class StoreClock:
     this host's own clock.
     """
 
-    def __init__(self, read: Callable[[], float], logger: Log) -> None:
+    def __init__(self, read: Callable[[], float], *, logger: Log, outages: Outages) -> None:
         self._read = read
         self._logger = logger
+        self._outages = outages
         self._base: float | None = None
 
     def __call__(self) -> float:
@@ -37,6 +42,10 @@ class StoreClock:
         try:
             read = self._read()
         except Exception as error:  # noqa: BLE001 - a clock goes on, whatever a store raises
-            self._logger.warning("the store's clock can't be read: %s", type(error).__name__)
+            if self._outages.failed(_SERVICE, error):
+                self._logger.warning(
+                    "store error (%s): its clock can't be read", type(error).__name__
+                )
             return
+        self._outages.answered(_SERVICE)
         self._base = read - (before + time.monotonic()) / 2

@@ -72,6 +72,7 @@ class Dispatch:
     _poll_at: float = -math.inf
     _not_before: float = -math.inf
     _failures: int = 0
+    _ended: bool = False
 
     @property
     def free(self) -> int:
@@ -154,19 +155,26 @@ class Dispatch:
             return self.poll_interval
         return min(max(ready_in, SHORTEST_WAIT), self.poll_interval)
 
-    def failed(self, ask: Ask, *, now: float, jitter: float) -> float:
+    def failed(self, ask: Ask, *, now: float, jitter: float) -> float | None:
         """The exchange could not be made: what finished is kept and tried again.
 
         ``jitter`` is from 0 to 1, so that runners don't come back all at once. Returns the
-        seconds until the next try, which grow with each failure up to ``pauses.LONGEST_PAUSE``.
+        seconds until the next try, which grow with each failure up to ``pauses.LONGEST_PAUSE``,
+        and None where the runner has ended meanwhile: then nothing is kept.
         """
         self.asking = False
+        if self._ended:
+            return None
         self._finished[:0] = ask.outcomes
         self._woken = True
         pause = backoff(self._failures, jitter)
         self._failures += 1
         self._not_before = now + pause
         return pause
+
+    def retry(self) -> None:
+        """The store has answered somebody: the next exchange needn't wait out its pause."""
+        self._not_before = -math.inf
 
     def stop(self) -> None:
         """No more claims; what is in flight may still be delivered and is stored, at once."""
@@ -184,7 +192,8 @@ class Dispatch:
             self.deliver(put_back(flight.claim))
 
     def drop(self) -> list[Outcome]:
-        """Give up what could not be stored; the holds lapse by themselves."""
+        """Give up what could not be stored, now or later; the holds lapse by themselves."""
+        self._ended = True
         dropped, self._finished = self._finished, []
         return dropped
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from batchmill.records import Limits
@@ -17,9 +18,16 @@ from batchmill.runner.fetching import Fetcher
 from batchmill.runner.identity import Identity
 from batchmill.runner.logs import Log
 from batchmill.runner.observer import Observer
+from batchmill.runner.outages import Outages
 from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.rules import RetryRules
-from batchmill.runner.services import LONGEST_PERIOD, Holder, Housekeeper, Loop
+from batchmill.runner.services import (
+    LONGEST_PERIOD,
+    SHORTEST_LOOK,
+    Holder,
+    Housekeeper,
+    Loop,
+)
 from batchmill.runner.submitting import Submitter
 from batchmill.runner.watchers import Watchers
 from batchmill.runner.workers import Workers
@@ -45,6 +53,7 @@ class Parts(Generic[C]):
     ) -> None:
         self._store, self._config, self._logger = store, config, logger
         self._identity = identity
+        self.outages = Outages(logger)
         self.hold_for: Final = config.hold_for.total_seconds()
         self._set_clock(clock, shared=resolve_caller is not None)
         self.watchers = Watchers()
@@ -57,6 +66,7 @@ class Parts(Generic[C]):
         )
         self.after = AfterCommit(self._observer, self.watchers, self.kept, logger)
         self.workers = self._make_workers(fetch)
+        self.outages.back = self.workers.retry
         self.housekeeper = self._make_housekeeper()
         self.submitter = self._make_submitter()
         self.holder = self._make_holder()
@@ -71,7 +81,7 @@ class Parts(Generic[C]):
         self.peek: Callable[[], float]
         self.clock_sample: Callable[[], None] = _no_sample
         if clock is None and shared:
-            store_clock = StoreClock(self._store.now, self._logger)
+            store_clock = StoreClock(self._store.now, logger=self._logger, outages=self.outages)
             self.now, self.peek = store_clock, store_clock.peek
             self.clock_sample = store_clock.sample
         else:
@@ -87,6 +97,7 @@ class Parts(Generic[C]):
             poll_interval=poll_interval,
             now=self.now,
             logger=self._logger,
+            outages=self.outages,
         )
         fetcher = Fetcher(
             fetch,
@@ -138,13 +149,18 @@ class Parts(Generic[C]):
     def _make_loops(self) -> list[Loop]:
         """design.md section 4: holds are renewed from a loop that does nothing else."""
         ttl = check_ttl("ttl", self._config.ttl)
+        poll_interval = max(self._config.poll_interval.total_seconds(), SHORTEST_LOOK)
+        loop = partial(Loop, logger=self._logger, outages=self.outages)
         return [
-            Loop("hold", min(self.hold_for, ttl) / 3, self.holder.step, self._logger),
-            Loop("sweep", min(ttl / 10, LONGEST_PERIOD), self.housekeeper.step, self._logger),
-            Loop("release", min(self.hold_for / 2, LONGEST_PERIOD), self._release, self._logger),
+            loop("hold", min(self.hold_for, ttl) / 3, self.holder.step),
+            loop("sweep", min(ttl / 10, LONGEST_PERIOD), self.housekeeper.step),
+            loop("release", min(poll_interval, self.hold_for / 2, LONGEST_PERIOD), self._release),
         ]
 
     def _release(self) -> int:
+        """Take over what lapsed, within one poll; it only reads where nothing has."""
+        if not self.holder.may_release():
+            return 0
         released = self.housekeeper.release()
         if released.put_back:
             self.workers.wake()

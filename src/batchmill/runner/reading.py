@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Final
 
-from batchmill.errors import InvalidInput, JobNotFound, StoreBusy
+from batchmill.errors import InvalidInput, JobNotFound, StoreBusy, StoreError, StoreUnavailable
 from batchmill.records import BatchTarget
 from batchmill.runner.config import Caller
 from batchmill.runner.protocol import JobStore
@@ -17,6 +17,9 @@ from batchmill.validation import check_id, check_name, check_timeout
 PAGE_ROWS: Final = 200
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """What ``results`` reads at a time."""
+_AT_FIRST: Final[tuple[type[StoreError], ...]] = (StoreBusy,)
+_LATER: Final[tuple[type[StoreError], ...]] = (StoreBusy, StoreUnavailable)
+"""What a wait sits out: a store that was there, and is away for a while, comes back."""
 
 
 class JobReader:
@@ -102,15 +105,19 @@ class JobReader:
         """The job once it has ended, whoever works on it.
 
         ``timeout`` in seconds, None for ever. Raises ``TimeoutError``, and ``JobNotFound`` for an
-        unknown job or one that goes meanwhile. Waiting doesn't touch the lease.
+        unknown job or one that goes meanwhile. Waiting doesn't touch the lease; a store that is
+        away meanwhile is waited for too, one that is away from the start raises
+        ``StoreUnavailable``.
         """
         check_id("job_id", job_id)
         patience = check_timeout("timeout", timeout)
         deadline = None if patience is None else monotonic() + patience
+        passing = _AT_FIRST
         with self._watchers.watching(job_id, every=False) as woken:
             while True:
                 woken.clear()
-                job = self._patiently_known(job_id, caller)
+                job = self._patiently_known(job_id, caller, passing)
+                passing = _LATER
                 if job is not None and job.status.terminal:
                     return job
                 pause = self._poll_interval
@@ -134,7 +141,7 @@ class JobReader:
         with self._watchers.watching(job_id, every=True) as woken:
             while last is None or last.status.live:
                 woken.clear()
-                job = self._patiently_known(job_id, caller)
+                job = self._patiently_known(job_id, caller, _LATER)
                 if job is not None and (last is None or _differ(job, last)):
                     last = job
                     yield job
@@ -147,11 +154,13 @@ class JobReader:
             raise JobNotFound("job_id: no such job; it never was, or was swept, evicted or deleted")
         return job
 
-    def _patiently_known(self, job_id: str, caller: Caller | str | None) -> Job | None:
-        """None while the store is busy: who waits anyway asks again (cases.md S17)."""
+    def _patiently_known(
+        self, job_id: str, caller: Caller | str | None, passing: tuple[type[StoreError], ...]
+    ) -> Job | None:
+        """None while the store is busy, say: who waits anyway asks again (cases.md S17)."""
         try:
             return self._known(job_id, caller)
-        except StoreBusy:
+        except passing:
             return None
 
 

@@ -5,9 +5,11 @@ Each is one loop with one bounded step that a test can call directly.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 from batchmill.records import Released
@@ -15,7 +17,8 @@ from batchmill.runner.after import AfterCommit
 from batchmill.runner.callers import KeptCallers
 from batchmill.runner.identity import Identity
 from batchmill.runner.logs import Log
-from batchmill.runner.pauses import backoff, jitter
+from batchmill.runner.outages import Outages
+from batchmill.runner.pauses import LONGEST_PAUSE, backoff, jitter
 from batchmill.runner.protocol import JobStore
 from batchmill.runner.workers import Workers
 
@@ -24,16 +27,27 @@ SWEEP_STEP = 100
 MOST_STEPS = 10_000
 LONGEST_PERIOD = 60.0
 """spec/seed-001 and design.md section 5, Sweeping: every ``min(ttl / 10, 60 s)``."""
+SHORTEST_LOOK = 0.1
+"""Seconds between two looks for what lost runners left, however short the poll is."""
 
 
 class Loop:
     """Calls a step every ``period`` seconds in a thread of its own, whatever it raises."""
 
-    def __init__(self, name: str, period: float, step: Callable[[], object], logger: Log) -> None:
+    def __init__(
+        self,
+        name: str,
+        period: float,
+        step: Callable[[], object],
+        *,
+        logger: Log,
+        outages: Outages,
+    ) -> None:
         self._name = name
         self._period = period
         self._step = step
         self._logger = logger
+        self._outages = outages
         self._ended = threading.Event()
         self._failures = 0
         self._thread: threading.Thread | None = None
@@ -54,9 +68,11 @@ class Loop:
         try:
             self._step()
         except Exception as error:  # noqa: BLE001 - no error may end a service
-            self._logger.warning("%s: store error (%s)", self._name, type(error).__name__)
+            if self._outages.failed(self._name, error):
+                self._logger.warning("%s: store error (%s)", self._name, type(error).__name__)
             self._failures += 1
             return min(backoff(self._failures, jitter()), self._period)
+        self._outages.answered(self._name)
         self._failures = 0
         return self._period
 
@@ -68,7 +84,12 @@ class Loop:
 
 
 class Holder:
-    """Says that the runner is alive, and renews its holds."""
+    """Says that the runner is alive, and renews its holds; one step at a time.
+
+    After an absence in which holds lapse (the database was away, the host was suspended, a clock
+    jumped) other runners have been away as long, and come back within ``LONGEST_PAUSE``:
+    until then nothing of theirs counts as lost here.
+    """
 
     def __init__(
         self,
@@ -88,13 +109,31 @@ class Holder:
         self._now = now
         self._sample = sample
         self._logger = logger
+        self._stepping = threading.Lock()
+        self._renewed_at: float | None = None
+        self._others_until = -math.inf
 
     def step(self) -> int:
         """Renew once; the number of holds that turned out to be lost."""
+        with self._stepping:
+            return self._renew()
+
+    def may_release(self) -> bool:
+        """Whether it is certain enough that what looks lost is lost; renews first where need be."""
+        renewed_at = self._renewed_at
+        if renewed_at is None or self._now() - renewed_at >= self._hold_for / 2:
+            self.step()
+        return monotonic() >= self._others_until
+
+    def _renew(self) -> int:
         self._sample()
+        now = self._now()
         held = self._store.hold(
-            self._identity().id, self._workers.tokens(), now=self._now(), hold_for=self._hold_for
+            self._identity().id, self._workers.tokens(), now=now, hold_for=self._hold_for
         )
+        if self._renewed_at is not None and now - self._renewed_at >= self._hold_for:
+            self._others_until = monotonic() + min(LONGEST_PAUSE, self._hold_for)
+        self._renewed_at = now
         if held.cancelled:
             self._workers.cancel(held.cancelled)
         lost = self._workers.lost(held.lost) if held.lost else []

@@ -138,7 +138,8 @@ class Runner(JobReader, Generic[C]):
         except MigrationError:
             raise
         except StoreError as error:
-            self._logger.warning("start: store error (%s)", type(error).__name__)
+            if self._parts.outages.failed("hold", error):
+                self._logger.warning("start: store error (%s)", type(error).__name__)
 
     def _subscribe(self) -> AbstractContextManager[Any] | None:
         try:
@@ -233,7 +234,8 @@ class Runner(JobReader, Generic[C]):
     def reconcile(self) -> Released:
         """Put back or fail what lost runners left, now; what that was, all together.
 
-        ``start`` does it, and it is repeated every half ``hold_for``, at most a minute.
+        ``start`` does it, and it is repeated with every ``poll_interval``, at most half a
+        ``hold_for``, and a minute.
         """
         released = self._parts.housekeeper.release_all()
         if released.put_back:

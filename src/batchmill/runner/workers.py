@@ -221,6 +221,13 @@ class Workers:
             if self._dispatch.due() <= monotonic():
                 self._call_one()
 
+    def retry(self) -> None:
+        """The store, which had failed, answers: an exchange that waits to be tried again is due."""
+        with self._lock:
+            self._dispatch.retry()
+            if self._dispatch.due() <= monotonic():
+                self._call_one()
+
     def cancel(self, job_ids: Sequence[str]) -> None:
         """These jobs have been cancelled: tell their fetches."""
         with self._lock:

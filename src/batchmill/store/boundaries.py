@@ -35,11 +35,24 @@ def transaction(connection: Connection, can: Capabilities) -> Iterator[None]:
         connection.commit()
         _end_in_driver(connection, can, "COMMIT")
     except BaseException:
+        _roll_back(connection, can)
+        raise
+
+
+def _roll_back(connection: Connection, can: Capabilities) -> None:
+    """Leave nothing open; a connection that can't even roll back is lost, and all of it with it.
+
+    What is raised is then what went wrong first.
+    """
+    try:
         connection.rollback()  # only SQLAlchemy's own part, so that the pool resets the connection
         if not connection.invalidated:
             connection.connection.rollback()
             _end_in_driver(connection, can, "ROLLBACK")
-        raise
+    except (DBAPIError, connection.dialect.loaded_dbapi.Error):
+        if not can.lossy:
+            raise
+        connection.invalidate()
 
 
 @contextmanager

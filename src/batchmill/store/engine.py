@@ -20,6 +20,7 @@ from sqlalchemy.pool import QueuePool, StaticPool
 
 from batchmill.errors import InvalidInput
 from batchmill.store.capabilities import capabilities_of_kind
+from batchmill.store.links import link_options, watch_links
 from batchmill.store.transactions import READ_COMMITTED
 
 Durability = Literal["full", "normal"]
@@ -43,6 +44,11 @@ def create_store_engine(
     the power. A database in memory gets one connection, handed to one thread at a time. After a
     fork the child starts with an empty pool. Bare ``postgresql://`` and ``mariadb://`` URLs mean
     psycopg 3 and PyMySQL. Raises ``InvalidInput``, also for a driver that isn't installed.
+
+    A server that can't be reached is noticed after about 10 s, however long a statement may
+    take (TCP keepalives and user timeout), or 5 s when connecting. The server ends a transaction
+    that nobody has worked on for 30 s, so that a host that is cut off in one, or frozen, holds no
+    locks. The URL's query, ``connect_args``, and for the latter the server's own settings, win.
     """
     if durability not in tuple(_SYNCHRONOUS):  # an odd one may have no hash
         raise InvalidInput("durability: must be 'full' or 'normal'")
@@ -66,14 +72,17 @@ def _server_engine(address: URL, engine_kwargs: dict[str, Any]) -> Engine:
         options["execution_options"] = dict(options.get("execution_options", {})) | {
             READ_COMMITTED: True
         }
-    if address.get_backend_name() in ("mariadb", "mysql"):
-        options["connect_args"] = {"charset": "utf8mb4"} | dict(options.get("connect_args", {}))
-        if not (address.database or options["connect_args"].get("database")):
-            raise InvalidInput("url: names no database; write it like mariadb://host/database")
+    options["connect_args"] = link_options(address) | dict(options.get("connect_args", {}))
+    if address.get_backend_name() in ("mariadb", "mysql") and not (
+        address.database or options["connect_args"].get("database")
+    ):
+        raise InvalidInput("url: names no database; write it like mariadb://host/database")
     try:
-        return create_engine(address, **options)
+        engine = create_engine(address, **options)
     except (ImportError, NoSuchModuleError) as error:
         raise InvalidInput(_without_driver(address)) from error
+    watch_links(engine)
+    return engine
 
 
 def _without_driver(address: URL) -> str:

@@ -185,6 +185,8 @@ class QueueRepository:
         hold_for_ms = to_ms(check_duration("hold_for", hold_for))
         max_attempts = check_count("max_attempts", max_attempts, least=1)
         limit = check_count("limit", limit)
+        if not self._transactions.read(lambda tx: holding.anything_lost(tx, now_ms, hold_for_ms)):
+            return Released()
         return self._transactions.write(
             lambda tx: holding.release_lost(tx, lease, now_ms, hold_for_ms, max_attempts, limit)
         )

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, exc
 from sqlalchemy.orm import Session
 
 from batchmill.errors import StoreBusy
@@ -59,15 +59,15 @@ class OwnTransactions:
 
     def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
         """See :class:`Transactions`."""
-        return _persistently(lambda: self._read_once(operation, snapshot))
+        return _persistently(lambda: _afresh(lambda: self._read_once(operation, snapshot)))
 
     def write(self, operation: Callable[[Tx], _T]) -> _T:
         """See :class:`Transactions`."""
-        return _persistently(lambda: self._write_once(operation))
+        return _persistently(lambda: _afresh(lambda: self._write_once(operation)))
 
     def _read_once(self, operation: Callable[[Tx], _T], snapshot: bool) -> _T:  # noqa: FBT001
         can = self._compiler.can
-        with translated(), connected(self._engine, can) as connection:
+        with connected(self._engine, can) as connection:
             if not snapshot:
                 return operation(Tx(connection, self._compiler))
             with transaction(connection, can):
@@ -76,7 +76,7 @@ class OwnTransactions:
 
     def _write_once(self, operation: Callable[[Tx], _T]) -> _T:
         can = self._compiler.can
-        with translated(), connected(self._engine, can) as connection, transaction(connection, can):
+        with connected(self._engine, can) as connection, transaction(connection, can):
             take_write_lock(connection, can)
             return operation(Tx(connection, self._compiler))
 
@@ -125,6 +125,22 @@ def connected(engine: Engine, can: Capabilities) -> Connection:
     except BaseException:
         connection.close()
         raise
+
+
+def _afresh(attempt: Callable[[], _T]) -> _T:
+    """Once more where the connection was lost before the commit: nothing had happened yet.
+
+    After a restart of the server the pool is full of connections that are none any more. It drops
+    all of them when the first is found out, so that the second try gets a new one; asking each
+    before its use would cost a round trip a transaction.
+    """
+    with translated():
+        try:
+            return attempt()
+        except exc.DBAPIError as error:
+            if not error.connection_invalidated or error.statement is None:
+                raise
+        return attempt()
 
 
 def _persistently(attempt: Callable[[], _T]) -> _T:

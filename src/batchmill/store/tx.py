@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Engine, Executable, exc
@@ -210,7 +210,8 @@ class Tx:
     def _errors(self) -> Iterator[None]:
         """Raise what a driver raises as SQLAlchemy would, and give up a lost connection as it does.
 
-        Without statement and parameters, which must not get into an error.
+        Without statement and parameters, which must not get into an error; but an empty one shows
+        that it was a statement's, and no commit's.
         """
         dialect: Any = self.connection.dialect
         try:
@@ -218,8 +219,18 @@ class Tx:
         except dialect.loaded_dbapi.Error as error:
             lost = bool(dialect.is_disconnect(error, self._driver, None))
             if lost:
-                self.connection.invalidate(error)
-            raise exc.DBAPIError(None, None, error, connection_invalidated=lost) from error
+                self._give_up(error)
+            raise exc.DBAPIError("", None, error, connection_invalidated=lost) from error
+
+    def _give_up(self, error: BaseException) -> None:
+        """Let SQLAlchemy find the connection lost: it gives up the pool's others of its time too.
+
+        After a restart of the server each of them would be found out by another call that fails.
+        """
+        with suppress(exc.DBAPIError):
+            self.connection.exec_driver_sql("SELECT 1")
+        if not self.connection.invalidated:
+            self.connection.invalidate(error)
 
 
 def _bare_driver(connection: Connection, can: Capabilities) -> Any:

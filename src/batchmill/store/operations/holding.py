@@ -158,6 +158,14 @@ class _Release:
         self.settled.append(Settled(turn.job_id, status, turn.created_at))
 
 
+def anything_lost(tx: Tx, now_ms: int, hold_for_ms: int) -> bool:
+    """Whether a release would find anything; only reads, so that looking often is cheap."""
+    return any(tx.row(look, now_ms=now_ms, hold_for=hold_for_ms) for look in _LOOKS)
+
+
+_LOOKS = (turns.first_lost_turn, runners.first_lost_runner)
+
+
 def release_lost(
     tx: Tx, now: int, now_ms: int, hold_for_ms: int, max_attempts: int, limit: int
 ) -> Released:

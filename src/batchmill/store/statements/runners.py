@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Executable, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Executable, and_, bindparam, delete, insert, select, update
 
 from batchmill.store.capabilities import Capabilities
 from batchmill.store.statements.common import RUNNER, TURN, lost_from, number
@@ -37,7 +37,17 @@ def forget_runner(_: Capabilities) -> Executable:
     return delete(RUNNER).where(RUNNER.c.id == bindparam("runner_id"))
 
 
-def forget_lost_runners(_: Capabilities) -> Executable:
-    """Forget the runners that were not seen for long and have no local job left."""
+def _is_lost() -> ColumnElement[bool]:
+    """The runner was not seen for long and has no local job left."""
     at_home = select(TURN.c.job_id).where(TURN.c.home == RUNNER.c.id).exists()
-    return delete(RUNNER).where(lost_from() <= number("now_ms"), ~at_home)
+    return and_(lost_from() <= number("now_ms"), ~at_home)
+
+
+def first_lost_runner(_: Capabilities) -> Executable:
+    """A row if any runner is to be forgotten."""
+    return select(RUNNER.c.id).where(_is_lost()).limit(1)
+
+
+def forget_lost_runners(_: Capabilities) -> Executable:
+    """Forget the runners that are lost."""
+    return delete(RUNNER).where(_is_lost())

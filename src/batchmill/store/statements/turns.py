@@ -296,9 +296,18 @@ def _home_is_lost() -> Any:
     return and_(TURN.c.home.is_not(None), ~seen.exists())
 
 
+def _is_lost() -> Any:
+    """The hold on a turn lapsed, or its home is gone."""
+    return or_(TURN.c.held_until <= number("now_ms"), _home_is_lost())
+
+
+def first_lost_turn(_: Capabilities) -> Executable:
+    """A row if any turn is lost."""
+    return select(TURN.c.job_id).where(_is_lost()).limit(1)
+
+
 def lost_turns(can: Capabilities) -> Executable:
     """Turns that their runner has lost: a hold that lapsed, or a home that is gone."""
-    lapsed = TURN.c.held_until <= number("now_ms")
     home_lost = _home_is_lost()
     query = (
         select(
@@ -317,7 +326,7 @@ def lost_turns(can: Capabilities) -> Executable:
                 TARGET, and_(TARGET.c.job_id == TURN.c.job_id, TARGET.c.idx == TURN.c.next_idx)
             )
         )
-        .where(or_(lapsed, home_lost))
+        .where(_is_lost())
         .order_by(TURN.c.turn, TURN.c.job_id)
         .limit(number("limit"))
     )
