@@ -19,7 +19,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -176,13 +176,15 @@ def environment_options(dialect_name: str) -> dict[str, Any]:
 def locked(engine: Engine, schema: str | None = None) -> Iterator[Connection]:
     """A transaction that no other migration of these tables runs beside; commits at its end."""
     can = capabilities_of(engine.dialect)
-    with (
-        connected(engine, can) as connection,
-        transaction(connection, can),
-        waiting_shortly(connection, can),
-        in_schema(connection, can, schema),
-        alone(connection, can, PATIENCE),
-    ):
+    with connected(engine, can) as connection, ExitStack() as inside:
+        if can.named_unlock is not None:  # a session's lock, which has to cover the commit too
+            inside.enter_context(alone(connection, can, PATIENCE))
+            connection.commit()
+        inside.enter_context(transaction(connection, can))
+        inside.enter_context(waiting_shortly(connection, can))
+        inside.enter_context(in_schema(connection, can, schema))
+        if can.named_unlock is None:
+            inside.enter_context(alone(connection, can, PATIENCE))
         yield connection
 
 
