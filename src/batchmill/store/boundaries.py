@@ -114,8 +114,11 @@ def _commits_itself(driver: Any, can: Capabilities) -> bool:
 def take_snapshot(connection: Connection, can: Capabilities) -> None:
     """Let every statement from here on see one state of the database.
 
-    A plain pysqlite connection opens no transaction for a SELECT, so each would see its own.
+    A plain pysqlite connection opens no transaction for a SELECT, so each would see its own; so
+    it would where each statement sees what was committed before it.
     """
+    if can.row_locks:
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     if can.begins_immediate and not _driver(connection).in_transaction:
         connection.exec_driver_sql("BEGIN")
 
