@@ -58,7 +58,10 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "40P01": (StoreBusy, _BUSY),
     "40001": (StoreBusy, _BUSY),
     "55P03": (StoreBusy, _BUSY),
+    "23505": (StoreBusy, _BUSY),  # somebody was first by a moment: looked at again, it is there
     "53100": (StoreFull, _FULL),
+    "XX001": (StoreUnavailable, _GONE),
+    "XX002": (StoreUnavailable, _GONE),
     "25006": (StoreUnavailable, _READ_ONLY),
     "42501": (StoreUnavailable, _FORBIDDEN),
     "42P01": (NotMigrated, _NO_TABLES),
@@ -76,13 +79,13 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
 }
 # By MariaDB's error number (mariadb.com/kb/en/mariadb-error-code-reference/).
 _BY_NUMBER: Final[dict[int, tuple[type[StoreError], str]]] = {
-    **dict.fromkeys((1020, 1205, 1213), (StoreBusy, _BUSY)),
+    **dict.fromkeys((1020, 1062, 1205, 1213), (StoreBusy, _BUSY)),  # 1062: see 23505
     **dict.fromkeys((1021, 1114), (StoreFull, _FULL)),
     **dict.fromkeys((1290, 1792, 1836), (StoreUnavailable, _READ_ONLY)),
     **dict.fromkeys((1142, 1143, 1227, 1370), (StoreUnavailable, _FORBIDDEN)),
     **dict.fromkeys((1054, 1146), (NotMigrated, _NO_TABLES)),
     **dict.fromkeys((1153, 1406, 1264, 1366), (StoreError, _TOO_BIG)),
-    **dict.fromkeys((1048, 1062, 1451, 1452, 4025), (StoreError, _BROKEN_RULE)),
+    **dict.fromkeys((1048, 1451, 1452, 4025), (StoreError, _BROKEN_RULE)),
     **dict.fromkeys((1040, 1044, 1045, 1049, 1053, 1152), (StoreUnavailable, _GONE)),
     **dict.fromkeys((1158, 1159, 1160, 1161), (StoreUnavailable, _GONE)),
     **dict.fromkeys((1927, 2002, 2003, 2006, 2013, 2014, 2055), (StoreUnavailable, _GONE)),
