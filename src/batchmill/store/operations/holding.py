@@ -16,7 +16,7 @@ from batchmill.records import (
 )
 from batchmill.store.operations.common import number_turn
 from batchmill.store.statements import jobs, runners, targets, turns
-from batchmill.store.tx import Tx
+from batchmill.store.tx import Row, Tx
 
 
 def see_runner(tx: Tx, runner_id: str, now_ms: int, *, hold_for_ms: int | None) -> None:
@@ -34,11 +34,13 @@ def see_runner(tx: Tx, runner_id: str, now_ms: int, *, hold_for_ms: int | None) 
 def hold(
     tx: Tx, runner_id: str, tokens: Sequence[str], now: int, now_ms: int, hold_for_ms: int
 ) -> Held:
-    """Renew what the runner still holds of ``tokens``, and the leases of the jobs in it."""
-    see_runner(tx, runner_id, now_ms, hold_for_ms=hold_for_ms)
-    if not tokens:
-        return Held()
-    found = tx.rows(turns.current_holds, tokens=tx.listed(tokens), holder=runner_id)
+    """Renew what the runner still holds of ``tokens``, and the leases of the jobs in it.
+
+    The runner's own row comes last: a release locks turns before it looks at runners.
+    """
+    found: Sequence[Row] = []
+    if tokens:
+        found = tx.rows(turns.current_holds, tokens=tx.listed(tokens), holder=runner_id)
     current = {token for token, _, _ in found}
     if found:
         tx.run(
@@ -48,6 +50,7 @@ def hold(
             held_until=now_ms + hold_for_ms,
         )
         tx.run(jobs.touch_jobs, job_ids=tx.listed(job_id for _, job_id, _ in found), lease=now)
+    see_runner(tx, runner_id, now_ms, hold_for_ms=hold_for_ms)
     cancelled = [job_id for _, job_id, status in found if JobStatus(status).terminal]
     return Held([token for token in tokens if token not in current], cancelled)
 
