@@ -100,15 +100,18 @@ def _its_job() -> Any:
     return JOB.c.id == func.coalesce(TURN.c.job_id, word(""))
 
 
-def _along(can: Capabilities, query: Any, index: str) -> Select[Any]:
-    """The query, read along an index of the rotation and joined from there.
+def _along(can: Capabilities, query: Any, index: str, *others: Any) -> Select[Any]:
+    """The query, read along an index of the rotation and joined from there, by primary keys.
 
-    Where a planner takes hints it needs this one: by the statistics of a rotation that was empty
-    it walks and locks everybody's turns, or sorts whole texts in a file of its own.
+    Where a planner takes hints it needs these: by the statistics of a rotation that was empty
+    it walks and locks everybody's turns, or sorts whole texts in a file of its own; where few jobs
+    are kept it walks and locks these, and with them all turns that might be next.
     """
     along: Select[Any] = query
     if can.hints:
         along = along.prefix_with("STRAIGHT_JOIN").with_hint(TURN, f"FORCE INDEX ({index})")
+        for table in others:
+            along = along.with_hint(table, "FORCE INDEX (PRIMARY)")
     return along
 
 
@@ -163,7 +166,7 @@ def held_turns(can: Capabilities, locking: bool) -> Executable:
         .where(TURN.c.queue == bindparam("queue"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.turn, TURN.c.job_id)
     )
-    along = _along(can, query, _ROTATION)
+    along = _along(can, query, _ROTATION, JOB, following)
     return locked(can, along, TURN, JOB) if locking else along
 
 
@@ -191,7 +194,7 @@ def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executabl
         .order_by(TURN.c.turn, TURN.c.job_id)
         .limit(number("want"))
     )
-    along = _along(can, query, _ROTATION)
+    along = _along(can, query, _ROTATION, JOB, TARGET)
     return locked(can, along, TURN, skip=True) if locking else along
 
 
@@ -277,7 +280,7 @@ def current_holds(can: Capabilities) -> Executable:
         .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.job_id)
     )
-    along = _along(can, query, _TOKENS)
+    along = _along(can, query, _TOKENS, JOB)
     return locked(can, along, TURN, JOB)
 
 
