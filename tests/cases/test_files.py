@@ -15,6 +15,7 @@ from batchmill.runner import Result, Runner, RunnerConfig
 from batchmill.store import BatchRepository, create_store_engine, migrate, transactions
 from tests.runner.helpers import PATIENCE, User
 from tests.store.support import HOUR, exchange, finish, job, submit
+from tests.support.fixtures import on_sqlite
 from tests.support.injection import BEFORE_STATEMENT, Counts, Fault, Points, listening
 from tests.support.invariants import broken
 
@@ -61,6 +62,7 @@ def test_case_s18_a_pool_of_one_connection(database):
     assert broken(database) == []
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("count", "size"),
     [(1000, 1000), pytest.param(1000, 10**6, marks=[pytest.mark.soak, pytest.mark.timeout(300)])],
@@ -127,7 +129,7 @@ def test_case_s17_a_busy_database_during_a_read_or_a_heartbeat(database, store, 
 def test_case_s17_no_runner_dies_of_a_busy_database(database, monkeypatch):
     """A heartbeat that stays busy is logged and comes again; the work goes on meanwhile."""
     monkeypatch.setattr(transactions, "PATIENCE", 0.01)
-    store = database.store(connect_args={"timeout": 0.01})
+    store = database.store(**database.impatient)
     with many_workers(store, lambda *_: Result("x")) as runner:
         with database.locked():
             heartbeat, *others = runner._parts.loops
@@ -147,14 +149,14 @@ def test_case_s17_no_runner_dies_of_a_busy_database(database, monkeypatch):
 def test_case_25_seventy_thousand_jobs_in_one_call(database, store, call):
     """One call sweeps, or evicts, 70,000 jobs: all are gone."""
     with database.writing() as run:
-        for number in range(70_000):
-            row = (f"j{number}", "c", "r", "k", "done", "", 1, 1, 100, 100, 2)
-            run("INSERT INTO batch_job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
-            run(
-                "INSERT INTO batch_target (job_id, idx, url, options, status, nbytes, result)"
-                " VALUES (?, 0, 'u', '{}', 'done', 2, '{}')",
-                row[0],
-            )
+        for start in range(0, 70_000, 500):
+            names = [f"j{number}" for number in range(start, start + 500)]
+            row = "(?, 'c', 'r', 'k', 'done', '', 1, 1, 100, 100, 2)"
+            run(f"INSERT INTO batch_job VALUES {', '.join([row] * len(names))}", *names)
+            row = "(?, 0, 'u', '{}', 'done', 2, '{}')"
+            columns = "job_id, idx, url, options, status, nbytes, result"
+            values = ", ".join([row] * len(names))
+            run(f"INSERT INTO batch_target ({columns}) VALUES {values}", *names)
         run("UPDATE batch_total SET nbytes = 140000 WHERE shard = 0")
     if call == "sweep":
         assert store.sweep(now=100 + 3600, ttl=HOUR) == 70_000
@@ -164,6 +166,7 @@ def test_case_25_seventy_thousand_jobs_in_one_call(database, store, call):
     assert broken(database, submitted=False) == []
 
 
+@on_sqlite
 def test_case_s19_the_file_shrinks_on_vacuum(database, store):
     """Evict 90 % of the bytes, then VACUUM, the documented maintenance call: the file shrinks."""
     for number in range(50):

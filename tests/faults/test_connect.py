@@ -11,6 +11,9 @@ from batchmill.store import BatchRepository
 from tests.faults.operations import WRITES, prepared
 from tests.faults.test_runner import JOBS, Work, check_ended, runner_on, submitted
 from tests.runner.helpers import PATIENCE, until
+from tests.support.fixtures import on_sqlite
+
+pytestmark = on_sqlite
 
 
 class Door:

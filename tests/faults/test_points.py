@@ -18,6 +18,7 @@ from batchmill.store.operations import removing
 from tests.faults.operations import WRITES, Call, prepared
 from tests.support import injection
 from tests.support.database import Database, Dump
+from tests.support.fixtures import on_sqlite
 from tests.support.injection import (
     AFTER_COMMIT,
     AFTER_STATEMENT,
@@ -30,6 +31,8 @@ from tests.support.injection import (
     listening,
 )
 from tests.support.invariants import broken
+
+pytestmark = on_sqlite
 
 KINDS = pytest.mark.parametrize(
     "kinds",

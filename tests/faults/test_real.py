@@ -8,7 +8,10 @@ from batchmill.errors import StoreBusy, StoreFull, StoreUnavailable
 from batchmill.store import transactions
 from tests.faults.operations import WRITES, prepared
 from tests.store.support import finish, submit
+from tests.support.fixtures import on_sqlite
 from tests.support.invariants import broken
+
+pytestmark = on_sqlite
 
 EVERY_WRITE = pytest.mark.parametrize("name", WRITES)
 PAGES = 60

@@ -13,6 +13,7 @@ from batchmill.errors import RetryLater, StoreError, TargetError
 from batchmill.runner import Hooks, Result, Runner, RunnerConfig, pauses
 from batchmill.store import BatchRepository, transactions
 from tests.runner.helpers import PATIENCE, User, until
+from tests.support.fixtures import on_sqlite
 from tests.support.injection import (
     AFTER_COMMIT,
     BEFORE_COMMIT,
@@ -21,6 +22,8 @@ from tests.support.injection import (
     Points,
 )
 from tests.support.invariants import broken
+
+pytestmark = on_sqlite
 
 JOBS, TARGETS = 6, 5
 MET = 5

@@ -17,7 +17,10 @@ from batchmill.errors import BatchmillError, StoreUnavailable
 from batchmill.store import BatchRepository, transactions
 from tests.faults.operations import WRITES, prepared
 from tests.store.support import HOUR, done, exchange, finish, submit
+from tests.support.fixtures import on_sqlite
 from tests.support.sqlite import SqliteDatabase, copy_of
+
+pytestmark = on_sqlite
 
 
 def test_a_file_opened_read_only_can_be_read(database, store):

@@ -9,7 +9,10 @@ from sqlalchemy import event
 
 from batchmill.errors import StoreError
 from tests.store.support import done, exchange, submit
+from tests.support.fixtures import on_sqlite
 from tests.support.invariants import broken
+
+pytestmark = on_sqlite
 
 LARGE = '"' + "x" * 5000 + '"'
 

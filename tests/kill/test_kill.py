@@ -20,6 +20,7 @@ from tests.kill.child import CONFIG, fetch
 from tests.runner.helpers import User
 from tests.store.support import finish
 from tests.support.database import Database
+from tests.support.fixtures import on_servers, on_sqlite
 from tests.support.invariants import broken
 from tests.support.tables import print_later
 
@@ -146,6 +147,7 @@ def spin(seconds: float) -> None:
         pass
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("rounds", "counted"),
     [
@@ -155,6 +157,23 @@ def spin(seconds: float) -> None:
 )
 def test_kill_in_the_middle_of_an_exchange(database, tmp_path, rounds, counted):
     """Whatever the instant: whole jobs, exact counters, each target stored once, all finished."""
+    kill_again_and_again(database, tmp_path, rounds, counted)
+
+
+@on_servers
+@pytest.mark.parametrize(
+    ("rounds", "counted"),
+    [
+        pytest.param(2, 0, id="short"),
+        pytest.param(33, 16, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
+    ],
+)
+def test_kill_of_a_servers_client(database, tmp_path, rounds, counted):
+    """The same of processes on a server, which finds out by itself that one of them is gone."""
+    kill_again_and_again(database, tmp_path, rounds, counted)
+
+
+def kill_again_and_again(database: Database, tmp_path: Path, rounds: int, counted: int) -> None:
     database.log_finishes()
     fell: Counter[Place] = Counter()
     coming = Round(database, tmp_path, 0)

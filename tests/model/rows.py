@@ -49,7 +49,7 @@ class Bench:
     def rows(self) -> Rows:
         """All rows as they stand."""
         ((total_bytes, last_turn),) = self._database.query(
-            "SELECT SUM(nbytes), SUM(turns) FROM batch_total"
+            f"SELECT SUM(nbytes), {self._database.last_turn} FROM batch_total"
         )
         targets = self._read("batch_target", TARGET)
         return Rows(
@@ -57,8 +57,8 @@ class Bench:
             targets={(row["job_id"], row["idx"]): row for row in targets},
             turns={row["job_id"]: row for row in self._read("batch_turn", TURN)},
             runners={row["id"]: row for row in self._read("batch_runner", "id seen_at hold_for")},
-            total_bytes=total_bytes,
-            last_turn=last_turn,
+            total_bytes=int(total_bytes),
+            last_turn=int(last_turn),
         )
 
     def _read(self, table: str, columns: str) -> list[Row]:

@@ -18,3 +18,9 @@ NewStore = Callable[[], Any]
 def new_store(request: pytest.FixtureRequest, database: Database) -> NewStore:
     """Makes an empty store: one in memory, and one on the database."""
     return MemoryStore if request.param == "memory" else Bench(database).empty_store
+
+
+@pytest.fixture
+def new_server_store(database: Database) -> NewStore:
+    """Makes an empty store on the database, whatever its kind."""
+    return Bench(database).empty_store

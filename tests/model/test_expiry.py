@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from batchmill.records import BatchJob, BatchTarget, JobStatus, Limits
 from tests.model.stores import NewStore
+from tests.support.fixtures import on_servers, on_sqlite
 
 T = 1_000_000
 WIDE = Limits(999, 999, 999)
@@ -21,6 +22,9 @@ PROPERTY = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+FEW = settings(PROPERTY, max_examples=12)
+"""On a server, where each example takes longer."""
 
 
 class Kept(NamedTuple):
@@ -84,8 +88,12 @@ def gone(store: Any, names: Iterable[str]) -> set[str]:
     return missing
 
 
+MOMENTS_OF_A_SWEEP = (st.floats(T - 5, T + 40), st.timedeltas(timedelta(0), timedelta(20)))
+
+
+@on_sqlite
 @PROPERTY
-@given(KEPT, NAMES, st.floats(T - 5, T + 40), st.timedeltas(timedelta(0), timedelta(20)), LIMIT)
+@given(KEPT, NAMES, *MOMENTS_OF_A_SWEEP, LIMIT)
 def test_a_sweep_removes_exactly_what_is_due(
     new_store: NewStore,
     kept: list[Kept],
@@ -95,6 +103,32 @@ def test_a_sweep_removes_exactly_what_is_due(
     limit: int | None,
 ) -> None:
     """Every job with lease + ttl <= now and no standing hold, oldest lease first, up to limit."""
+    check_sweep(new_store, kept, names, now, ttl, limit)
+
+
+@on_servers
+@FEW
+@given(KEPT, NAMES, *MOMENTS_OF_A_SWEEP, LIMIT)
+def test_a_sweep_on_a_server_removes_exactly_what_is_due(
+    new_server_store: NewStore,
+    kept: list[Kept],
+    names: list[str],
+    now: float,
+    ttl: timedelta,
+    limit: int | None,
+) -> None:
+    """The same."""
+    check_sweep(new_server_store, kept, names, now, ttl, limit)
+
+
+def check_sweep(
+    new_store: NewStore,
+    kept: list[Kept],
+    names: list[str],
+    now: float,
+    ttl: timedelta,
+    limit: int | None,
+) -> None:
     jobs = dict(zip(names, kept, strict=False))
     store = new_store()
     store_all(store, jobs)
@@ -110,12 +144,36 @@ def test_a_sweep_removes_exactly_what_is_due(
     assert gone(store, jobs) == expected
 
 
+BUDGET = st.integers(0, 120) | st.integers(0, 2**36)
+
+
+@on_sqlite
 @PROPERTY
-@given(KEPT, NAMES, st.integers(0, 120) | st.integers(0, 2**36), LIMIT)
+@given(KEPT, NAMES, BUDGET, LIMIT)
 def test_an_eviction_removes_exactly_enough(
     new_store: NewStore, kept: list[Kept], names: list[str], max_bytes: int, limit: int | None
 ) -> None:
     """Finished jobs, oldest lease first, until the total fits; never a live one, never more."""
+    check_eviction(new_store, kept, names, max_bytes, limit)
+
+
+@on_servers
+@FEW
+@given(KEPT, NAMES, BUDGET, LIMIT)
+def test_an_eviction_on_a_server_removes_exactly_enough(
+    new_server_store: NewStore,
+    kept: list[Kept],
+    names: list[str],
+    max_bytes: int,
+    limit: int | None,
+) -> None:
+    """The same."""
+    check_eviction(new_server_store, kept, names, max_bytes, limit)
+
+
+def check_eviction(
+    new_store: NewStore, kept: list[Kept], names: list[str], max_bytes: int, limit: int | None
+) -> None:
     jobs = dict(zip(names, kept, strict=False))
     store = new_store()
     store_all(store, jobs)

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support import process
 from tests.support.database import Database
+from tests.support.fixtures import on_sqlite
 from tests.support.invariants import broken
 from tests.support.tables import print_later
 
@@ -120,6 +121,7 @@ def ended(children: list[Child]) -> Counter[str]:
     return done
 
 
+@on_sqlite
 def test_nothing_leaks_in_ten_seconds(database):
     """Threads and files are as many at the end as in the middle, and none after closing."""
     with working(database) as children:
@@ -133,6 +135,7 @@ def test_nothing_leaks_in_ten_seconds(database):
     assert broken(database, submitted=False) == []
 
 
+@on_sqlite
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_five_minutes_level_off(database):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-import threading
 from datetime import timedelta
 
 import pytest
@@ -15,26 +14,6 @@ from batchmill.records import BatchTarget
 from batchmill.store import BatchRepository, transactions
 from batchmill.store.operations import removing
 from tests.store.support import HOUR, WIDE, done, exchange, finish, job, submit, targets
-
-
-def test_case_10_a_target_recorded_many_times_counts_once(store: BatchRepository) -> None:
-    """Recording one target done, then failed, from 8 threads raises targets_done by 1."""
-    store.create_job(job("a", targets_total=2))
-    store.put_targets("a", targets(2))
-
-    def record(status: str) -> None:
-        result = '"xyz"' if status == "done" else None
-        store.update_target("a", 0, now=100, status=status, result=result)
-
-    for status in ("done", "failed"):
-        threads = [threading.Thread(target=record, args=(status,)) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        stored = store.get_job("a")
-        assert stored is not None
-        assert (stored.targets_done, stored.nbytes) == (1, 5 if status == "done" else 0)
 
 
 def test_case_25_a_sweep_needs_few_parameters(store: BatchRepository) -> None:

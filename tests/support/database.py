@@ -35,6 +35,12 @@ class Database(abc.ABC):
     kind: ClassVar[str]
     faults: ClassVar[dict[str, type[StoreError] | None]]
     """Kinds of error that the driver raises, with ours; None: tried again inside."""
+    row_locks: ClassVar[bool] = False
+    """Writers wait for rows, and may skip them; else for the whole database."""
+    last_turn: ClassVar[str]
+    """SQL for a number that no turn is beyond."""
+    impatient: ClassVar[dict[str, Any]]
+    """What an engine is made with so that it doesn't wait for a lock."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -96,7 +102,7 @@ class Database(abc.ABC):
 
     def dump(self) -> Dump:
         """Every row of every table; tokens, which are random, only by whether there is one."""
-        return {table: sorted(map(_masked, self._rows(table)), key=repr) for table in TABLES}
+        return {table: sorted(map(self.masked, self._rows(table)), key=repr) for table in TABLES}
 
     def snapshot(self) -> Dump:
         """Every row as it is, for :meth:`restore`."""
@@ -114,7 +120,16 @@ class Database(abc.ABC):
     def _rows(self, table: str) -> list[Row]:
         return self.query(f"SELECT * FROM {table}")
 
+    @staticmethod
+    def masked(row: Sequence[Any]) -> Row:
+        """The row without what is random in it."""
+        return tuple("a token" if _is_token(value) else value for value in row)
+
     # What can go wrong
+
+    def waiting(self) -> bool | None:
+        """Whether somebody waits for a lock, by the database's own account; None: it has none."""
+        return None
 
     @abc.abstractmethod
     def writing(self) -> AbstractContextManager[Any]:
@@ -140,10 +155,6 @@ class Database(abc.ABC):
     @abc.abstractmethod
     def forbid_writes(self, engine: Engine, forbidden: bool) -> None:
         """Make the connections of an engine read-only, or writable again."""
-
-
-def _masked(row: Sequence[Any]) -> Row:
-    return tuple("a token" if _is_token(value) else value for value in row)
 
 
 def _is_token(value: Any) -> bool:

@@ -11,7 +11,11 @@ from batchmill.store import BatchRepository
 from tests.support import servers, sqlite
 from tests.support.database import Database
 
-KINDS = ["sqlite"]
+KINDS = ["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.mariadb)]
+on_sqlite = pytest.mark.parametrize("make_database", ["sqlite"], indirect=True)
+"""For a test about what only SQLite has or does."""
+on_servers = pytest.mark.parametrize("make_database", KINDS[1:], indirect=True)
+"""For a test about what only a server has or does."""
 
 
 @pytest.fixture(scope="session")
@@ -43,13 +47,25 @@ def make_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ma
     made: list[Database] = []
 
     def make() -> Database:
-        template = request.getfixturevalue("migrated_sqlite")
-        made.append(sqlite.copy_of(template, tmp_path / f"batch-{len(made)}.db"))
+        made.append(_make(request, tmp_path / f"batch-{len(made)}.db"))
         return made[-1]
 
     yield make
     for database in made:
         database.close()
+
+
+def _make(request: pytest.FixtureRequest, path: Path) -> Database:
+    """One of the kind that the test is for; a driver is imported where it is needed."""
+    if request.param == "sqlite":
+        return sqlite.copy_of(request.getfixturevalue("migrated_sqlite"), path)
+    if request.param == "postgresql":
+        from tests.support.postgresql import PostgresqlDatabase
+
+        return PostgresqlDatabase(request.getfixturevalue("postgresql_server"))
+    from tests.support.mariadb import MariadbDatabase
+
+    return MariadbDatabase(request.getfixturevalue("mariadb_server"))
 
 
 @pytest.fixture

@@ -26,13 +26,22 @@ Listener = Callable[[str, str], None]
 
 
 class Points:
-    """Tells a listener, in the thread that is at the point, of each point that an engine passes."""
+    """Tells a listener, in the thread that is at the point, of each point that an engine passes.
+
+    A server's driver tells by a cursor of ours: an event of SQLAlchemy's would make the store run
+    its statements another way than in the field. ``here.connection`` is then the driver's
+    connection that this thread used last; in a pipeline, ``after statement`` is when it is sent.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.listener: Listener | None = None
+        self.here = threading.local()
         self._dialect: Any = engine.dialect
-        event.listen(engine, "do_execute", self._executing("execute"))
-        event.listen(engine, "do_executemany", self._executing("executemany"))
+        if engine.dialect.name == "sqlite":
+            event.listen(engine, "do_execute", self._executing("execute"))
+            event.listen(engine, "do_executemany", self._executing("executemany"))
+        else:
+            event.listen(engine, "checkout", self._use_our_cursor)
         self._wrap("do_commit", BEFORE_COMMIT, AFTER_COMMIT)
         self._wrap("do_rollback", BEFORE_ROLLBACK, None)
 
@@ -49,16 +58,50 @@ class Points:
 
         return execute
 
+    def _use_our_cursor(self, connection: Any, *_: object) -> None:
+        named = "cursor_factory" if hasattr(connection, "cursor_factory") else "cursorclass"
+        theirs = getattr(connection, named)
+        if not issubclass(theirs, _Telling):
+            setattr(connection, named, type("Cursor", (_Telling, theirs), {"points": self}))
+
     def _wrap(self, name: str, before: str, after: str | None) -> None:
         original = getattr(self._dialect, name)
 
         def wrapped(connection: Any) -> None:
+            self.here.connection = connection
             self._tell(before)
             original(connection)
             if after is not None:
                 self._tell(after)
 
         setattr(self._dialect, name, wrapped)
+
+
+class _Telling:
+    """What a driver's cursor does besides."""
+
+    points: Points
+
+    def execute(self, statement: str, *args: Any, **named: Any) -> Any:
+        return self._tell("execute", statement, *args, **named)
+
+    def executemany(self, statement: str, *args: Any, **named: Any) -> Any:
+        return self._tell("executemany", statement, *args, **named)
+
+    def _tell(self, name: str, statement: str, *args: Any, **named: Any) -> Any:
+        """One point for each call of the store's: a driver may make many of one."""
+        points, run = self.points, getattr(super(), name)
+        if getattr(points.here, "inside", False):
+            return run(statement, *args, **named)
+        points.here.connection = self.connection  # type: ignore[attr-defined]
+        points._tell(BEFORE_STATEMENT, str(statement))
+        points.here.inside = True
+        try:
+            answer = run(statement, *args, **named)
+        finally:
+            points.here.inside = False
+        points._tell(AFTER_STATEMENT, str(statement))
+        return answer
 
 
 class Counts:

@@ -7,6 +7,7 @@ statement, and the database doesn't answer. Nothing here sleeps.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,10 +75,20 @@ class Side:
         """Wait until it stands before its commit, or has ended without one."""
         assert self.stopped.wait(PATIENCE)
 
-    def waits(self) -> bool:
-        """It has sent a statement that the database doesn't answer."""
+    def waits(self, database: Database) -> bool:
+        """It has sent a statement that the database doesn't answer.
+
+        Where the database says who waits for a lock, that is asked for as well.
+        """
         assert self.sent.wait(PATIENCE)
-        return not self.stopped.wait(CHANCE) and self.passed[-1] == injection.BEFORE_STATEMENT
+        deadline = time.monotonic() + PATIENCE
+        while not self.stopped.wait(CHANCE) and time.monotonic() < deadline:
+            waiting = database.waiting()
+            if waiting is None:
+                return self.passed[-1] == injection.BEFORE_STATEMENT
+            if waiting:
+                return True
+        return False
 
     def go_on(self) -> None:
         """Let it commit."""
@@ -101,6 +112,7 @@ class Met:
     first: Any
     second: Any
     waited: bool
+    row_locks: bool
     before: Dump = field(repr=False)
     after: Dump = field(repr=False)
 
@@ -109,9 +121,13 @@ class Met:
         """Every row is as the first left it."""
         return self.before == self.after
 
-    def lost(self) -> bool:
-        """The second waited, and changed nothing."""
-        assert self.waited, "the second did not wait for the first"
+    def lost(self, *, skips: bool = False) -> bool:
+        """The second waited, and changed nothing.
+
+        ``skips``: where each row has its lock it goes on without what is locked, and doesn't wait.
+        """
+        waits = not (skips and self.row_locks)
+        assert self.waited == waits, f"the second did {'not ' * waits}wait for the first"
         assert self.changed_nothing, (self.before, self.after)
         return True
 
@@ -132,11 +148,12 @@ def meet(
     one.start(lambda: first(stores[0])).until_stopped()
     assert not one.ended.is_set(), f"the first never came to a commit: {one.error!r}"
     two.start(lambda: second(stores[1]))
-    waited = two.waits()
+    waited = two.waits(database)
     answer = outcome_of(one.finish)
     two.until_stopped()
     before = database.dump()
-    return Met(answer, outcome_of(two.finish), waited, before, database.dump())
+    second = outcome_of(two.finish)
+    return Met(answer, second, waited, database.row_locks, before, database.dump())
 
 
 def outcome_of(call: Callable[[], Any]) -> Any:

@@ -53,7 +53,7 @@ _ALWAYS = {
         SELECT turn FROM batch_turn GROUP BY turn HAVING count(*) > 1
     """,
     "no turn is beyond the last number given": """
-        SELECT job_id FROM batch_turn WHERE turn > (SELECT sum(turns) FROM batch_total)
+        SELECT job_id FROM batch_turn WHERE turn > {last_turn}
     """,
     "0 <= done <= total": """
         SELECT id FROM batch_job WHERE targets_done < 0 OR targets_done > targets_total
@@ -107,7 +107,8 @@ def broken(database: Database, *, submitted: bool = True, logged: bool = False) 
     rules = _ALWAYS | (_SUBMITTED if submitted else {}) | (_LOGGED if logged else {})
     found = []
     for rule, sql in rules.items():
-        rows = database.query(sql.format(octets=database.octets("result")))
+        octets = database.octets("result")
+        rows = database.query(sql.format(octets=octets, last_turn=database.last_turn))
         if rows:
             found.append(f"{rule}: {rows[:5]}")
     return found + database.damage()

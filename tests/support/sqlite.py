@@ -55,6 +55,8 @@ class SqliteDatabase(Database):
         "corrupt": StoreUnavailable,
         "other": StoreError,
     }
+    last_turn = "(SELECT sum(turns) FROM batch_total)"
+    impatient = {"connect_args": {"timeout": 0.01}}  # noqa: RUF012 - a constant of the class
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"sqlite:///{path}")
