@@ -145,6 +145,15 @@ class SweepingSubmitted(SubmittedContract):
         assert steps.exchange(done(claim), now=T + 59.9).stored == [claim.token]
         assert job_in(store, "a").status is JobStatus.DONE
 
+    def test_a_standing_hold_keeps_its_job_when_others_go(self, store: Store, steps: Steps) -> None:
+        """A sweep that finds jobs to delete still leaves alone what is held."""
+        steps.submit("a")
+        claim = steps.claim(hold_for=1000)
+        steps.submit("b")
+        assert store.sweep(now=T + 500, ttl=TEN) == 1
+        assert ids(store) == {"a"}
+        assert steps.exchange(done(claim), now=T + 500).stored == [claim.token]
+
     def test_a_lapsed_hold_keeps_nothing(self, store: Store, steps: Steps) -> None:
         """Once its hold has lapsed a job is swept, and a late outcome is refused."""
         steps.submit("a")
