@@ -122,6 +122,7 @@ TITLES: Final = {
 
 _KEPT: Final = "one target's cost with 1,000,000 kept jobs (× 2 targets) ÷ with 1,000"
 _START: Final = "submit → start from another process, idle, PostgreSQL"
+_APART: Final = "submit → start from another process, idle, PostgreSQL"
 _MEMORY: Final = "peak memory over the interpreter's own"
 
 GOALS: Final = [
@@ -137,6 +138,8 @@ GOALS: Final = [
     _at_most("idle-postgresql", "submit → stored, idle, p50, PostgreSQL", 4, 2.5, "ms"),
     _at_most("start-p50-postgresql", f"{_START}, p50", 20, None, "ms"),
     _at_most("start-p99-postgresql", f"{_START}, p99", 100, None, "ms"),
+    _at_most("latency-p50-postgresql", f"{_APART}, p50", 20, None, "ms"),
+    _at_most("latency-p99-postgresql", f"{_APART}, p99", 100, None, "ms"),
     _at_most("growth-sqlite", f"{_KEPT}, SQLite NORMAL", 1.2, 1.05, ""),
     _at_most("growth-postgresql", f"{_KEPT}, PostgreSQL", 1.2, 1.05, ""),
     *_stalls(),

@@ -20,6 +20,7 @@ from benchmarks.parts import (
     growth,
     idle,
     imports,
+    latency,
     memory,
     peers,
     processes,
@@ -52,6 +53,7 @@ PARTS = {
     "processes": Part(processes.measure, "two worker processes beside one", in_short=False),
     "idle": Part(idle.measure, "submit to stored of single targets"),
     "start": Part(start.measure, "submit to start from another process"),
+    "latency": Part(latency.measure_all, "submit to start from another process", in_short=False),
     "peers": Part(peers.measure, "huey, litequeue, PgQueuer", in_short=False),
     "growth": Part(growth.measure, "the cost beside a million kept jobs (minutes)"),
     "stalls": Part(

@@ -21,7 +21,7 @@ def test_without_arguments_everything_is_measured_five_times() -> None:
 def test_the_short_form_leaves_out_what_takes_long() -> None:
     """Peers, which are installed first, several processes and removals; fewer rounds."""
     args = parse(["--short"])
-    assert (args.rounds, {"peers", "processes", "stalls"} & set(args.only)) == (2, set())
+    assert (args.rounds, {"peers", "processes", "latency", "stalls"} & set(args.only)) == (2, set())
     assert parse(["--short", "--only", "peers"]).only == ["peers"]
 
 
