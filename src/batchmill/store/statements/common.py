@@ -86,7 +86,9 @@ def among(can: Capabilities, column: Any, name: str) -> ColumnElement[bool]:
         )
         chosen = column.in_(select(each.c.value))
     elif can.lists == "array":
-        chosen = column == func.any(bindparam(name, type_=ARRAY(column.type)))
+        # Not ``==``, whose negation SQLAlchemy 2.0 writes as ``!= ANY``: other than one of them.
+        each_of = func.any(bindparam(name, type_=ARRAY(column.type)))
+        chosen = column.op("=", is_comparison=True)(each_of)
     else:  # the driver writes a tuple out itself, in parentheses
         chosen = column.op("IN", is_comparison=True)(bindparam(name, type_=Text))
     return chosen
