@@ -141,9 +141,24 @@ def test_our_own_transactions_have_their_own_level(server: Engine, made: str, le
     store = BatchRepository(engine)
     assert submit(store, "a").job_id == "a"
     assert _level_of(store) == "READ COMMITTED"
-    with engine.connect() as connection:
-        assert level in (connection.get_isolation_level(), _driver_level(connection))
+    if _comes_back(engine):
+        with engine.connect() as connection:
+            assert level in (connection.get_isolation_level(), _driver_level(connection))
     engine.dispose()
+
+
+def _comes_back(engine: Engine) -> bool:
+    """Whether SQLAlchemy itself gives a connection the engine's level back after another one.
+
+    Before 2.0.20 or so it made the server's default out of AUTOCOMMIT.
+    """
+    fresh = create_engine(engine.url, isolation_level="AUTOCOMMIT")
+    with fresh.connect().execution_options(isolation_level="READ COMMITTED"):
+        pass
+    with fresh.connect() as connection:
+        back = _driver_level(connection) == "AUTOCOMMIT"
+    fresh.dispose()
+    return back
 
 
 def _driver_level(connection: Connection) -> str:
