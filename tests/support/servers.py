@@ -72,6 +72,7 @@ def mariadb(folder: Path) -> Iterator[str]:
     temporary.mkdir()
     made = subprocess.run(
         [install, "--no-defaults", f"--datadir={data}", "--skip-test-db", *_as_root()],
+        env=os.environ | {"TMPDIR": str(temporary)},
         capture_output=True,
         text=True,
     )
