@@ -94,16 +94,6 @@ def among(can: Capabilities, column: Any, name: str) -> ColumnElement[bool]:
     return chosen
 
 
-def not_among(can: Capabilities, column: Any, name: str) -> ColumnElement[bool]:
-    """The column is none of a list; see :func:`among`.
-
-    Not its negation: SQLAlchemy 2.0.0 makes ``!= ANY`` of that, which an empty list never is.
-    """
-    if can.lists == "array":
-        return column != func.all(bindparam(name, type_=ARRAY(column.type)))  # type: ignore[no-any-return]
-    return ~among(can, column, name)
-
-
 def locked(can: Capabilities, query: _Query, *tables: Table, skip: bool = False) -> _Query:
     """The query, locking the rows that it finds in these tables, where the database locks rows.
 

@@ -26,7 +26,6 @@ from batchmill.store.statements.common import (
     given,
     live,
     locked,
-    not_among,
     number,
     word,
 )
@@ -217,7 +216,7 @@ def evictable_jobs(can: Capabilities) -> Executable:
     """The next finished jobs to evict, oldest lease first, apart from a list that is spared."""
     return (
         select(JOB.c.id, JOB.c.targets_total, JOB.c.nbytes)
-        .where(ended(), not_among(can, JOB.c.id, "spared"))
+        .where(ended(), ~among(can, JOB.c.id, "spared"))
         .order_by(JOB.c.lease, JOB.c.id)
         .limit(number("limit"))
     )
