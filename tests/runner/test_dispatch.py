@@ -113,9 +113,10 @@ def test_a_failed_look_for_work_is_made_again_after_its_pause():
     """A failed exchange is tried again after its pause, not after the poll interval."""
     dispatch = Dispatch(1, poll_interval=1000.0)
     answered(dispatch, 0.0)
-    ask = dispatch.ask(2000.0)
-    pause = dispatch.failed(ask, now=2500.0, jitter=0.5)
-    assert dispatch.due() == 2500.0 + pause
+    dispatch.wake()
+    ask = dispatch.ask(1.0)
+    pause = dispatch.failed(ask, now=2.0, jitter=0.5)
+    assert dispatch.due() == 2.0 + pause
 
 
 def test_each_failure_in_a_row_doubles_the_pause_until_one_succeeds():

@@ -206,7 +206,7 @@ def _without_sql(error: BaseException) -> BaseException:
 
 def clean_text(value: Any) -> str:
     """A text that every database holds: NUL and lone surrogates become U+FFFD (cases.md 22)."""
-    text = value if isinstance(value, str) else "" if value is None else str(value)
+    text = "" if value is None else str(value)
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
     if text.isascii():
