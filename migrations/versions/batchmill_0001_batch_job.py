@@ -52,7 +52,8 @@ def upgrade() -> None:
         sa.Column("lease", sa.BigInteger(), nullable=False),
         sa.Column("nbytes", sa.BigInteger(), nullable=False, server_default=sa.text("0")),
         sa.CheckConstraint(
-            "status IN ('queued', 'running', 'done', 'partial', 'failed', 'cancelled')",
+            "status = 'queued' OR status = 'running' OR status = 'done'"
+            " OR status = 'partial' OR status = 'failed' OR status = 'cancelled'",
             name=op.f("batch_job_status_ck"),
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("batch_job_pk")),

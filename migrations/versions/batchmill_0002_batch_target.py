@@ -52,7 +52,7 @@ def upgrade() -> None:
         sa.Column("nbytes", sa.BigInteger(), nullable=False, server_default=sa.text("0")),
         sa.Column("result", body(), nullable=True),
         sa.CheckConstraint(
-            "status IN ('pending', 'running', 'done', 'failed')",
+            "status = 'pending' OR status = 'running' OR status = 'done' OR status = 'failed'",
             name=op.f("batch_target_status_ck"),
         ),
         sa.ForeignKeyConstraint(

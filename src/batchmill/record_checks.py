@@ -20,6 +20,7 @@ from batchmill.records import (
 )
 from batchmill.validation import (
     MAX_BYTES,
+    MAX_COUNT,
     check_count,
     check_id,
     check_job_status,
@@ -29,6 +30,7 @@ from batchmill.validation import (
     check_target_status,
     check_text,
     check_time,
+    is_plain,
 )
 
 
@@ -55,6 +57,8 @@ def check_target(job_id: str, target: Any) -> BatchTarget:
     """A target of this job that can be stored as it is; its own ``job_id`` may be empty."""
     if not isinstance(target, BatchTarget):
         raise InvalidInput(f"targets: must be BatchTarget, not {type(target).__name__}")
+    if _is_fit(job_id, target):
+        return target
     if check_text("target.job_id", target.job_id) not in ("", job_id):
         raise InvalidInput("target.job_id: names another job; leave it empty or give this job's")
     return BatchTarget(
@@ -66,6 +70,20 @@ def check_target(job_id: str, target: Any) -> BatchTarget:
         check_optional_text("target.result", target.result),
         check_optional_text("target.error", target.error),
         check_optional_text("target.hint", target.hint),
+    )
+
+
+def _is_fit(job_id: str, target: BatchTarget) -> bool:
+    """Whether it is like most: new, and nothing in it to be refused or changed."""
+    return (
+        (target.status, target.result, target.error, target.hint) == _NEW
+        and type(target.status) is TargetStatus
+        and target.job_id == job_id
+        and type(target.job_id) is str
+        and type(target.idx) is int
+        and 0 <= target.idx <= MAX_COUNT
+        and is_plain(target.url)
+        and is_plain(target.options)
     )
 
 
@@ -87,6 +105,7 @@ def listed(field: str, values: Any, kind: str) -> list[Any]:
 _NEW_JOB: Final = {"status": "queued", "error": "empty", "targets_done": "0", "nbytes": "0"}
 _NEW_TARGET: Final = {"status": "pending", "result": "None", "error": "None", "hint": "None"}
 """What is asked of a submit's records, in words."""
+_NEW: Final = (TargetStatus.PENDING, None, None, None)
 
 
 def check_submission(job: Any, targets: Any) -> tuple[BatchJob, list[BatchTarget]]:
@@ -99,7 +118,8 @@ def check_submission(job: Any, targets: Any) -> tuple[BatchJob, list[BatchTarget
     for idx, target in enumerate(checked):
         if target.idx != idx:
             raise InvalidInput("target.idx: must count up from 0 in the order given")
-        _check_new("target", target, BatchTarget("", 0, ""), _NEW_TARGET)
+        if (target.status, target.result, target.error, target.hint) != _NEW:
+            _check_new("target", target, BatchTarget("", 0, ""), _NEW_TARGET)
     return new, checked
 
 

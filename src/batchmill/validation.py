@@ -31,6 +31,8 @@ def check_text(field: str, value: Any) -> str:
 
     A subclass of str, an enum's member say, comes back as its plain text.
     """
+    if is_plain(value):
+        return str(value)
     if not isinstance(value, str):
         raise InvalidInput(f"{field}: must be text (str), not {_kind(value)}")
     if "\x00" in value:
@@ -38,6 +40,11 @@ def check_text(field: str, value: Any) -> str:
     if not value.isascii() and _has_lone_surrogate(value):
         raise InvalidInput(f"{field}: must not contain a lone surrogate; decode the text properly")
     return value if type(value) is str else str.__str__(value)
+
+
+def is_plain(value: Any) -> bool:
+    """Most texts: nothing in it that any database could refuse."""
+    return type(value) is str and value.isascii() and "\x00" not in value
 
 
 def _has_lone_surrogate(value: str) -> bool:
@@ -164,6 +171,8 @@ def check_target_status(field: str, value: Any) -> TargetStatus:
 
 
 def _member(field: str, value: Any, kind: type[_Status]) -> _Status:
+    if type(value) is kind:
+        return value
     if not isinstance(value, str) or value not in tuple(kind):
         raise InvalidInput(f"{field}: must be one of {', '.join(kind)}")
     return kind(value)

@@ -73,15 +73,16 @@ class JobReader:
 
         Raises ``JobNotFound`` at once for an unknown job, and in the middle when it goes.
         """
-        self._known(job_id, caller)
-        return self._pages(job_id)
+        job = self._known(job_id, caller)
+        return self._pages(job_id, job.targets_total)
 
-    def _pages(self, job_id: str) -> Iterator[TargetReport]:
+    def _pages(self, job_id: str, targets_total: int) -> Iterator[TargetReport]:
         start = 0
         while page := self._page(job_id, start):
-            for row in page:
-                yield target_report_of(row)
+            yield from map(target_report_of, page)
             start = page[-1].idx + 1
+            if start == targets_total:
+                break
 
     def _page(self, job_id: str, start: int) -> list[BatchTarget]:
         page = self._store.get_targets(job_id, start=start, limit=PAGE_ROWS, max_bytes=PAGE_BYTES)

@@ -76,11 +76,11 @@ def job_of(row: BatchJob) -> Job:
 def target_report_of(row: BatchTarget) -> TargetReport:
     """The report of a stored row; options that aren't a JSON object read as empty."""
     return TargetReport(
-        idx=row.idx,
-        url=row.url,
-        options=read_options(row.options) or {},
-        status=TargetStatus(row.status),
-        result=read_result(row.result),
-        error=row.error or "",
-        hint=row.hint or "",
+        row.idx,
+        row.url,
+        read_options(row.options) or {},
+        row.status if type(row.status) is TargetStatus else TargetStatus(row.status),
+        read_result(row.result),
+        row.error or "",
+        row.hint or "",
     )

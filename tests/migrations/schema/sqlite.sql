@@ -13,7 +13,7 @@ CREATE TABLE batch_job (
     lease BIGINT NOT NULL,
     nbytes BIGINT DEFAULT 0 NOT NULL,
     CONSTRAINT batch_job_pk PRIMARY KEY (id),
-    CONSTRAINT batch_job_status_ck CHECK (status IN ('queued', 'running', 'done', 'partial', 'failed', 'cancelled'))
+    CONSTRAINT batch_job_status_ck CHECK (status = 'queued' OR status = 'running' OR status = 'done' OR status = 'partial' OR status = 'failed' OR status = 'cancelled')
 );
 CREATE INDEX batch_job_caller_created_at_id_ix ON batch_job (caller, created_at, id);
 CREATE INDEX batch_job_caller_idem_key_created_at_id_ix ON batch_job (caller, idem_key, created_at, id);
@@ -40,7 +40,7 @@ CREATE TABLE batch_target (
     result TEXT,
     CONSTRAINT batch_target_job_id_fk FOREIGN KEY(job_id) REFERENCES batch_job (id) ON DELETE CASCADE,
     CONSTRAINT batch_target_pk PRIMARY KEY (job_id, idx),
-    CONSTRAINT batch_target_status_ck CHECK (status IN ('pending', 'running', 'done', 'failed'))
+    CONSTRAINT batch_target_status_ck CHECK (status = 'pending' OR status = 'running' OR status = 'done' OR status = 'failed')
 );
 CREATE TABLE batch_total (
     shard INTEGER NOT NULL,

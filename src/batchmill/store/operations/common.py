@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from batchmill.errors import StoreError
 from batchmill.records import BatchJob, BatchTarget, JobStatus, TargetStatus
 from batchmill.store.statements import totals, turns
 from batchmill.store.tx import Row, Tx
+
+_STATUSES: Final = {status.value: status for status in TargetStatus}
 
 
 class Total(NamedTuple):
@@ -62,4 +64,5 @@ def to_job(row: Row) -> BatchJob:
 def to_target(row: Row) -> BatchTarget:
     """A row of ``statements.targets.target_page``."""
     job_id, idx, url, options, status, result, error, hint = row
-    return BatchTarget(job_id, idx, url, options, TargetStatus(status), result, error, hint)
+    known = _STATUSES.get(status) or TargetStatus(status)  # which says what is wrong with it
+    return BatchTarget(job_id, idx, url, options, known, result, error, hint)

@@ -19,9 +19,9 @@ from batchmill.records import Admission, BatchJob, BatchTarget, Limits
 from batchmill.store.operations import jobs as job_operations
 from batchmill.store.operations.common import number_turn
 from batchmill.store.operations.holding import see_runner
-from batchmill.store.operations.targets import inserting_targets
+from batchmill.store.operations.targets import inserting_pending
 from batchmill.store.statements import jobs, totals, turns
-from batchmill.store.tx import Tx, call
+from batchmill.store.tx import Row, Tx, call
 from batchmill.validation import AT_ONCE
 
 
@@ -74,7 +74,6 @@ def _look(tx: Tx, new: Submission) -> _Seen:
     job = new.job
     key = {"caller": job.caller, "idem_key": job.idem_key, "expired": new.now - new.ttl}
     calls = [
-        call(totals.lock_caps),
         call(jobs.job_by_key, True, **key),
         call(jobs.count_live, True, True, caller=job.caller),
         call(jobs.count_live, False, True),
@@ -82,8 +81,11 @@ def _look(tx: Tx, new: Submission) -> _Seen:
     ]
     if tx.can.sequences:
         calls.append(call(turns.fresh_number))
-    caps, known, of_caller, of_all, state, *number = tx.rows_of(*calls)
-    _check_level(caps[0][0] if caps else None)
+    caps = [call(totals.lock_caps)] if tx.can.row_locks else []
+    found = tx.rows_of(*caps, *calls)
+    if caps:
+        _check_level(found.pop(0))
+    known, of_caller, of_all, state, *number = found
     return _Seen(
         known=known[0][0] if known else None,
         of_caller=of_caller[0][0],
@@ -93,8 +95,9 @@ def _look(tx: Tx, new: Submission) -> _Seen:
     )
 
 
-def _check_level(level: str | None) -> None:
+def _check_level(caps: Sequence[Row]) -> None:
     """Refuse a transaction that can't see what was committed since it began (design.md 3)."""
+    level = caps[0][0] if caps else None
     if level in ("repeatable read", "serializable"):
         raise InvalidInput(
             f"within: its transaction is {level.upper()}, in which the caps can't be exact; begin "
@@ -117,7 +120,7 @@ def _store(tx: Tx, new: Submission, turn: int | None) -> None:
     """The job, its targets and its turn."""
     tx.run_all(
         job_operations.inserting(new.job),
-        *inserting_targets(tx, new.targets),
+        *inserting_pending(tx, new.targets),
         call(
             turns.insert_turn,
             job_id=new.job.id,

@@ -54,6 +54,15 @@ def inserting_targets(tx: Tx, new: Sequence[BatchTarget]) -> list[Call]:
     return tx.many(targets.insert_target, rows)
 
 
+def inserting_pending(tx: Tx, new: Sequence[BatchTarget]) -> list[Call]:
+    """What stores the targets of a new job, of which only these columns say anything."""
+    rows = [
+        {"job_id": each.job_id, "idx": each.idx, "url": each.url, "options": each.options}
+        for each in new
+    ]
+    return tx.many(targets.insert_pending, rows)
+
+
 def get_targets(
     tx: Tx,
     job_id: str,
@@ -65,26 +74,14 @@ def get_targets(
 ) -> list[BatchTarget] | None:
     """A page of a job's targets in order, None for an unknown job."""
     most = MAX_COUNT if limit is None else limit
-    stop = MAX_COUNT + 1
-    if max_bytes is not None and with_results and most > 1:
-        stop = _cut(tx, job_id, start, most, max_bytes)
+    by_bytes = max_bytes is not None and with_results and most > 1
+    bound = {"max_bytes": max_bytes} if by_bytes else {}
     page = tx.rows(
-        targets.target_page, with_results, job_id=job_id, start=start, stop=stop, limit=most
+        targets.target_page, with_results, by_bytes, job_id=job_id, start=start, limit=most, **bound
     )
     if not page and tx.row(jobs.job_state, job_id=job_id) is None:
         return None
     return [to_target(row) for row in page]
-
-
-def _cut(tx: Tx, job_id: str, start: int, limit: int, max_bytes: int) -> int:
-    """The index before which a page has to end so that its results fit, one row at the least."""
-    total = 0
-    sizes = tx.rows(targets.target_sizes, job_id=job_id, start=start, limit=limit)
-    for position, (idx, nbytes) in enumerate(sizes):
-        total += nbytes
-        if total > max_bytes and position:
-            return int(idx)
-    return MAX_COUNT + 1
 
 
 @dataclass(frozen=True, slots=True)

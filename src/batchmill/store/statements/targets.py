@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Executable,
     Text,
     bindparam,
+    case,
     delete,
     func,
     insert,
@@ -17,7 +20,8 @@ from sqlalchemy import (
 from sqlalchemy import cast as sql_cast
 
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.statements.common import TARGET, among, given, number, word
+from batchmill.store.statements.common import JOB, TARGET, among, given, number, word
+from batchmill.validation import MAX_COUNT
 
 
 def insert_target(can: Capabilities, many: bool) -> Executable:
@@ -30,30 +34,49 @@ def insert_target(can: Capabilities, many: bool) -> Executable:
     return insert(TARGET).values(new)
 
 
-def target_page(_: Capabilities, with_results: bool) -> Executable:
-    """The targets of a job from index ``start`` up to ``stop``, at most ``limit``, in order."""
+def insert_pending(can: Capabilities, many: bool) -> Executable:
+    """Store targets of a new job: nothing started, nothing stored."""
+    new = given(can, many, job_id=Text, idx=BigInteger, url=Text, options=Text)
+    values = {**new, "status": word("pending")}
+    if many:
+        return insert(TARGET).from_select(list(values), select(*values.values()))
+    return insert(TARGET).values(values)
+
+
+def target_page(_: Capabilities, with_results: bool, by_bytes: bool) -> Executable:
+    """The targets of a job from index ``start`` on, at most ``limit``, in order.
+
+    ``by_bytes``: only as many as have results of ``max_bytes`` together, one at the least.
+    """
     result = TARGET.c.result if with_results else sql_cast(null(), Text)
     columns = ("job_id", "idx", "url", "options", "status")
-    return (
-        select(*(TARGET.c[name] for name in columns), result, TARGET.c.error, TARGET.c.hint)
-        .where(
-            TARGET.c.job_id == bindparam("job_id"),
-            TARGET.c.idx >= number("start"),
-            TARGET.c.idx < number("stop"),
-        )
-        .order_by(TARGET.c.idx)
-        .limit(number("limit"))
-    )
+    page = select(*(TARGET.c[name] for name in columns), result, TARGET.c.error, TARGET.c.hint)
+    page = page.where(TARGET.c.job_id == bindparam("job_id"), TARGET.c.idx >= number("start"))
+    if by_bytes:
+        large = select(JOB.c.nbytes).where(JOB.c.id == bindparam("job_id")).scalar_subquery()
+        cut = case((large > number("max_bytes"), _first_too_many()))
+        page = page.where(TARGET.c.idx < func.coalesce(cut, MAX_COUNT + 1))
+    return page.order_by(TARGET.c.idx).limit(number("limit"))
 
 
-def target_sizes(_: Capabilities) -> Executable:
-    """Index and result bytes of a page of targets, without reading a result."""
-    return (
-        select(TARGET.c.idx, TARGET.c.nbytes)
+def _first_too_many() -> Any:
+    """The index of the first target whose result is too much for a page; reads no result.
+
+    Nor is it looked for in a job whose results fit together.
+    """
+    upto = func.sum(TARGET.c.nbytes).over(order_by=TARGET.c.idx, rows=(None, 0))
+    place = func.row_number().over(order_by=TARGET.c.idx)
+    sizes = (
+        select(TARGET.c.idx, upto.label("upto"), place.label("place"))
         .where(TARGET.c.job_id == bindparam("job_id"), TARGET.c.idx >= number("start"))
         .order_by(TARGET.c.idx)
         .limit(number("limit"))
+        .subquery("sizes")
     )
+    over = select(func.min(sizes.c.idx)).where(
+        sizes.c.upto > number("max_bytes"), sizes.c.place > 1
+    )
+    return over.scalar_subquery()
 
 
 def target_state(_: Capabilities) -> Executable:
