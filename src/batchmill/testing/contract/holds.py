@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from batchmill.records import RUNNER_LOST, JobStatus, Settled, TargetStatus
+from batchmill.records import RUNNER_LOST, Claim, JobStatus, Outcome, Settled, TargetStatus
 from batchmill.testing.contract.base import SubmittedContract
 from batchmill.testing.contract.steps import (
     Steps,
@@ -156,13 +158,17 @@ class Losing(SubmittedContract):
 
     def test_a_lost_target_counts_as_failed_at_the_end(self, store: Store, steps: Steps) -> None:
         """A job of failed and lost targets has failed; one done target makes it partial."""
-        for job_id, outcome, status in [("a", failed, JobStatus.FAILED), ("b", done, "partial")]:
+        ends: list[tuple[str, Callable[[Claim], Outcome], JobStatus]] = [
+            ("a", failed, JobStatus.FAILED),
+            ("b", done, JobStatus.PARTIAL),
+        ]
+        for job_id, outcome, status in ends:
             steps.submit(job_id, 3)
             steps.exchange(failed(steps.claim()))
             steps.claim()
             steps.release(now=T + 60, max_attempts=1)
             answer = steps.exchange(outcome(steps.claim()))
-            assert answer.settled == [Settled(job_id, JobStatus(status), T)]
+            assert answer.settled == [Settled(job_id, status, T)]
             assert job_in(store, job_id).status == status
 
     def test_only_losses_count(self, steps: Steps) -> None:
