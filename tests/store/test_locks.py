@@ -6,13 +6,15 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from batchmill.store import create_store_engine
+from batchmill.store import BatchRepository, create_store_engine
 from batchmill.store.statements import common, jobs, runners, targets, totals, turns
 from batchmill.store.transactions import Compiler
+from tests.store.support import HOUR, done, exchange, submit
 
 WAITS = "FOR UPDATE OF {}"
 SKIPS = "FOR UPDATE OF {} SKIP LOCKED"
@@ -80,3 +82,51 @@ def test_sqlite_has_no_row_locks(name: str, variant: tuple[bool, ...]) -> None:
     build = next(each for each in _builders() if each.__name__ == name)
     compiled = Compiler(create_store_engine("sqlite://")).compiled(build, variant)
     assert CLAUSE.search(compiled.text) is None
+
+
+@pytest.fixture
+def asked(store: BatchRepository, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Makes a call, and answers which variants of a statement it ran."""
+    ran: list[tuple[str, tuple[Any, ...]]] = []
+    compiled = Compiler.compiled
+
+    def spy(self: Compiler, build: Callable[..., Any], variant: tuple[Any, ...]) -> Any:
+        ran.append((build.__name__, variant))
+        return compiled(self, build, variant)
+
+    monkeypatch.setattr(Compiler, "compiled", spy)
+
+    def ask(name: str, call: Callable[[], Any]) -> list[tuple[Any, ...]]:
+        ran.clear()
+        call()
+        return [variant for each, variant in ran if each == name]
+
+    return ask
+
+
+def test_an_idle_runner_locks_nothing(store: BatchRepository, asked: Callable[..., Any]) -> None:
+    """An exchange with nothing to store and nothing to claim only reads."""
+    assert asked("claimable_turns", lambda: exchange(store)) == [(True, False)]
+    assert asked("held_turns", lambda: exchange(store)) == [(False,)]
+
+
+def test_a_busy_runner_locks_what_it_decides_on(
+    store: BatchRepository, asked: Callable[..., Any]
+) -> None:
+    """An exchange that stores or claims reads both what it holds and what is open under a lock."""
+    submit(store, "a", 3)
+    claimed = exchange(store).claims
+    call = partial(exchange, store, [done(claim) for claim in claimed])
+    assert asked("held_turns", call) == [(True,)]
+    submit(store, "b")
+    assert asked("claimable_turns", lambda: exchange(store)) == [(True, False), (True, True)]
+
+
+def test_a_submit_reads_what_is_current(store: BatchRepository, asked: Callable[..., Any]) -> None:
+    """The lookup and the caps see what has been committed by then; other reads lock nothing."""
+    assert asked("job_by_key", lambda: submit(store, "a")) == [(True,)]
+    assert asked("count_live", lambda: submit(store, "b")) == [(True, True), (False, True)]
+    find = partial(store.find_job_by_idem_key, "c", "key-a", now=100, ttl=HOUR)
+    assert asked("job_by_key", find) == [(False,)]
+    assert asked("count_live", store.count_live_jobs) == [(False, False)]
+    assert asked("count_live", lambda: store.count_live_jobs("c")) == [(True, False)]
