@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from batchmill.errors import InvalidInput, StoreError, TargetError
 from batchmill.records import BatchTarget, Outcome
@@ -113,6 +113,44 @@ def test_case_22_a_submit_and_a_status_with_such_a_text(
     ended = store.get_job("a")
     assert ended is not None
     assert (ended.status, "can't be stored" in ended.error) == ("failed", True)
+
+
+@pytest.mark.parametrize("spoken", ["utf8", "latin1", "ascii"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.mariadb
+def test_case_22_mariadb_is_spoken_to_in_utf8mb4(maria: Engine, mode: str, spoken: str) -> None:
+    """An application's engine with another character set is refused, also for ASCII alone.
+
+    Not strict, MariaDB would store question marks; strict, such a target would be tried for ever.
+    """
+    asked = {"init_command": f"SET SESSION sql_mode = '{mode}'", "charset": spoken}
+    _refused(create_engine(maria.url, connect_args=asked), "charset=utf8mb4")
+
+
+def test_case_22_postgresql_is_spoken_to_in_utf8(postgres: Engine, engines: MakeEngine) -> None:
+    """So is one with another client encoding; ours asks for it, whatever the database's is."""
+    engine = create_engine(postgres.url, connect_args={"client_encoding": "latin1"})
+    _refused(engine, "client_encoding=utf8")
+    with postgres.begin() as connection:
+        database = connection.execute(text("SELECT current_database()")).scalar()
+        connection.execute(text(f"ALTER DATABASE {database} SET client_encoding = latin1"))
+    try:
+        assert submit(BatchRepository(engines(postgres)), "a").job_id == "a"
+    finally:
+        with postgres.begin() as connection:
+            connection.execute(text(f"ALTER DATABASE {database} RESET client_encoding"))
+
+
+def _refused(engine: Engine, remedy: str) -> None:
+    store = BatchRepository(engine)
+    for call in (lambda: submit(store, "a"), lambda: store.get_job("a"), store.nbytes):
+        with pytest.raises(InvalidInput, match=f"^connection: its texts are .*{remedy}"):
+            call()
+    with engine.connect() as connection, pytest.raises(InvalidInput, match="^connection: "):
+        submit(store, "a", within=connection)
+    with pytest.raises(InvalidInput, match="^connection: "):
+        Runner(store, print, resolve_caller=lambda *_: None).start()  # type: ignore[arg-type]
+    engine.dispose()
 
 
 def test_case_27_long_texts_come_back_byte_for_byte(store: BatchRepository, raw: Raw) -> None:

@@ -86,6 +86,23 @@ def _rolled_back(nested: NestedTransaction) -> bool:
     return True
 
 
+def check_encoding(connection: Connection, can: Capabilities) -> None:
+    """Raise ``InvalidInput`` for a connection in whose encoding some texts can't be sent.
+
+    The driver would fail on them, which would look like a database that is away for a while, or
+    MariaDB put question marks in their place.
+    """
+    if can.encoding is None:
+        return
+    driver = _driver(connection)
+    spoken = getattr(driver, "charset", None) or driver.info.encoding  # PyMySQL's, psycopg's
+    if spoken != can.encoding:
+        raise InvalidInput(
+            f"connection: its texts are {spoken}, in which not all can be stored; connect with "
+            "charset=utf8mb4 to MariaDB, with client_encoding=utf8 to PostgreSQL"
+        )
+
+
 def join(connection: Connection, can: Capabilities) -> None:
     """Be in a transaction of the application's, begun here if it has begun none yet.
 

@@ -14,25 +14,25 @@ from batchmill.errors import InvalidInput
 class Capabilities:
     """The differences that statements and operations ask for, never a dialect's name.
 
-    ``begins_immediate``: a write transaction takes the one write lock of the file at its start,
-    so that nothing read in it can be stale. ``bare_statements``: the driver may run statements
-    past SQLAlchemy. ``lossy``: the connection to the database can be lost. ``pipelines``: the
-    driver sends several statements in one round trip. ``hints``: the planner is told which index
-    to use, and the order of a join. ``row_locks``: SELECT … FOR UPDATE, with SKIP LOCKED.
-    ``locks_of``: such a lock can name the one table of a join that it is for. ``stale_reads``: a
-    plain SELECT in a transaction may see an older state than a locking one. ``update_returning``:
-    UPDATE hands out what it wrote. ``lists``: how a list goes in as one parameter. ``sequences``:
-    turn numbers come from a sequence, not from a counter. ``shards``: how many rows the byte total
-    is spread over. ``pushes``: NOTIFY tells other sessions of a commit. ``snapshots``: under
-    REPEATABLE READ and above even a locking read sees the state of the transaction's beginning.
+    ``begins_immediate``: a write transaction takes the one write lock of the file at its start, so
+    that nothing read in it can be stale. ``bare_statements``: the driver may run statements past
+    SQLAlchemy. ``lossy``: the connection to the database can be lost. ``pipelines``: the driver
+    sends several statements in one round trip. ``hints``: the planner is told which index to use,
+    and the order of a join. ``row_locks``: SELECT … FOR UPDATE, with SKIP LOCKED. ``locks_of``:
+    such a lock can name the one table of a join that it is for. ``stale_reads``: a plain SELECT in
+    a transaction may see an older state than a locking one. ``update_returning``: UPDATE hands out
+    what it wrote. ``lists``: how a list goes in as one parameter. ``sequences``: turn numbers come
+    from a sequence, not from a counter. ``shards``: how many rows the byte total is spread over.
+    ``pushes``: NOTIFY tells other sessions of a commit. ``snapshots``: under REPEATABLE READ and
+    above even a locking read sees the state of the transaction's beginning. ``encoding``: what the
+    driver calls the encoding of texts that holds them all, None where there is one only.
     ``packet_limit``: SQL for the most bytes that a statement may have, None where it may have any
     number. ``schemas``: tables can live in a schema, which a search path picks. ``clock``: SQL for
     the database's own time, None where it is this host's. ``ddl_rolls_back``: DDL is undone with
-    its transaction; where it isn't, it commits it. ``named_lock``, ``named_unlock``: SQL that
-    tries to take the lock of migrations, answering 1 or true when it has, and that gives it back
-    where it outlives the transaction. ``short_waits``, ``usual_waits``: SQL that keeps DDL from
-    waiting long for whoever uses a table, and that takes this back where it outlives the
-    transaction.
+    its transaction; where it isn't, it commits it. ``named_lock``, ``named_unlock``: SQL that tries
+    to take the lock of migrations, answering 1 or true when it has, and that gives it back where it
+    outlives the transaction. ``short_waits``, ``usual_waits``: SQL that keeps DDL from waiting long
+    for whoever uses a table, and that takes this back where it outlives the transaction.
     """
 
     begins_immediate: bool
@@ -49,6 +49,7 @@ class Capabilities:
     shards: int
     pushes: bool
     snapshots: bool
+    encoding: str | None
     packet_limit: str | None
     schemas: bool
     clock: str | None
@@ -74,6 +75,7 @@ _SQLITE: Final = Capabilities(
     shards=1,
     pushes=False,
     snapshots=False,
+    encoding=None,
     packet_limit=None,
     schemas=False,
     clock=None,
@@ -98,6 +100,7 @@ _POSTGRESQL: Final = Capabilities(
     shards=8,
     pushes=True,
     snapshots=True,
+    encoding="utf-8",
     packet_limit=None,
     schemas=True,
     clock="SELECT extract(epoch FROM clock_timestamp())",
@@ -124,6 +127,7 @@ _MARIADB: Final = Capabilities(
     shards=8,
     pushes=False,
     snapshots=False,
+    encoding="utf8mb4",
     packet_limit="SELECT @@max_allowed_packet",
     schemas=False,
     clock="SELECT unix_timestamp(sysdate(6))",

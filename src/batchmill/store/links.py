@@ -1,4 +1,4 @@
-"""What a connection to a server gets, so that a host that is cut off is noticed at both ends.
+"""What a connection to a server gets: every text can be sent, a cut is noticed at both ends.
 
 Without it a cut link is noticed after a quarter of an hour here, by TCP's own retries, and after
 two hours at the server, where a transaction that nobody will end holds its locks meanwhile.
@@ -36,7 +36,7 @@ _LIBPQ: Final[dict[str, int]] = {
     "tcp_user_timeout": SILENT_FOR * 1000,
 }
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "psycopg": _LIBPQ,
+    "psycopg": {**_LIBPQ, "client_encoding": "utf8"},
     "pymysql": {"connect_timeout": CONNECT_WITHIN, "charset": "utf8mb4"},
 }
 _SOCKET: Final[dict[str, int]] = {

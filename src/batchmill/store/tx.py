@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Engine, Executable, exc
 
+from batchmill.store.boundaries import check_encoding
 from batchmill.store.capabilities import Capabilities, capabilities_of
 from batchmill.store.packets import Packets
 from batchmill.store.statements.common import GIVEN
@@ -102,6 +103,7 @@ class Tx:
     __slots__ = ("_begun", "_compiler", "_driver", "_packets", "can", "connection", "shard")
 
     def __init__(self, connection: Connection, compiler: Compiler) -> None:
+        check_encoding(connection, compiler.can)
         self.connection = connection
         self.can = compiler.can
         self.shard = random.randrange(self.can.shards)
