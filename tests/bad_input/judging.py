@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.bad_input.calls import answer_of, changed, documented, fits, good
@@ -25,12 +26,26 @@ def expected(table: Table, method: str, name: str, kind: str) -> str:
     return outcome
 
 
-def problems(open_world: Open, find: Find, table: Table, method: str, name: str) -> list[str]:
-    """Give the argument each value on each store; what ended otherwise than documented."""
-    worlds = {store: open_world(store) for store in STORES}
+def problems(
+    open_world: Open,
+    find: Find,
+    table: Table,
+    method: str,
+    name: str,
+    stores: Sequence[str] = STORES,
+    *,
+    rejected: bool = True,
+) -> list[str]:
+    """Give the argument each value on each store; what ended otherwise than documented.
+
+    Without ``rejected`` only those values that reach the database.
+    """
+    worlds = {store: open_world(store) for store in stores}
     wrong: list[str] = []
     for kind, values in KINDS.items():
         outcome = expected(table, method, name, kind)
+        if not (rejected or reaches_the_store(outcome)):
+            continue
         for value in values:
             ends = {}
             for store, world in worlds.items():
@@ -38,11 +53,20 @@ def problems(open_world: Open, find: Find, table: Table, method: str, name: str)
                 problem, ends[store] = judge(world, function, method, name, value, outcome)
                 if problem:
                     wrong.append(f"{kind} on {store}: {problem}, not: {outcome}")
-            if name != "within" and any(end != ends[STORES[0]] for end in ends.values()):
+            if name != "within" and any(end != ends[stores[0]] for end in ends.values()):
                 wrong.append(f"{kind}: the stores differ: {_differences(ends)}")
             if outcome in {TAKEN, "lost"} or outcome.startswith(STORED):
-                worlds = {store: open_world(store) for store in STORES}
+                worlds = {store: open_world(store) for store in stores}
     return wrong
+
+
+def reaches_the_store(outcome: str) -> bool:
+    """Whether a value of this outcome is not rejected before anything is asked of the store."""
+    return (
+        outcome in {TAKEN, "lost", "refused"}
+        or outcome.startswith((STORED, "answers "))
+        or re.match(r"(?!InvalidInput)[A-Z]\w+: ", outcome) is not None
+    )
 
 
 def judge(
@@ -53,6 +77,8 @@ def judge(
     before, stats = world.rows(), world.store.stats()
     on_runner = world.runner is not None  # which looks for the job first
     text, answer = answer_of(lambda: function(**arguments))
+    if method == "subscribe":
+        answer = None  # a push, where the database has one
     if outcome == TAKEN:
         return ("" if text == TAKEN else text), (plain(answer), contents(world.store))
     if outcome.startswith(STORED):

@@ -34,7 +34,8 @@ Every argument of every public function is checked before anything is written. W
 is `InvalidInput`, which is a `ValueError` too. Its text begins with the argument's name, then says
 what is wrong and what to do. It never repeats the value, which may be a secret.
 
-- It is the same text on every store: in memory, on a SQLite file, on SQLite in memory.
+- It is the same text on every store: in memory, on a SQLite file, on SQLite in memory, on
+  PostgreSQL and on MariaDB.
 - A call that is rejected changes nothing in the store.
 - A number is an int or a float: True and False are none, and neither is text with digits in it.
 - A text that is a member of an enum (or of another subclass of `str`) counts as its plain text.

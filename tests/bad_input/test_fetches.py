@@ -34,12 +34,22 @@ def stored(world: World, bring: Callable[[Any], Any]) -> list[Any]:
     return [(row.status, row.result, row.error) for row in world.store.get_targets(job_id)]
 
 
+@pytest.mark.parametrize(
+    "stores",
+    [
+        pytest.param(STORES, id="local"),
+        pytest.param(("MemoryStore", "PostgreSQL"), id="PostgreSQL"),
+        pytest.param(("MemoryStore", "MariaDB"), id="MariaDB", marks=pytest.mark.mariadb),
+    ],
+)
 @pytest.mark.parametrize("part", sorted(BRING))
-def test_every_value_from_a_fetch(open_world: Callable[[str], World], part: str) -> None:
+def test_every_value_from_a_fetch(
+    open_world: Callable[[str], World], stores: tuple[str, ...], part: str
+) -> None:
     """A target whose fetch brought what can't be stored failed and says why; its siblings live."""
     rule = FETCH["what a fetch returns"][part]
-    everywhere = {store: stored(open_world(store), BRING[part]) for store in STORES}
-    rows = everywhere[STORES[0]]
+    everywhere = {store: stored(open_world(store), BRING[part]) for store in stores}
+    rows = everywhere[stores[0]]
     for (kind, _), (status, _, error) in zip(VALUES, rows, strict=True):
         outcome = rule.of(kind)
         if outcome == TAKEN:

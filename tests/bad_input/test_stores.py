@@ -38,6 +38,14 @@ def of_runner(world: World, method: str) -> Any:
     return getattr(runner, method)
 
 
+ON_SERVERS = pytest.mark.parametrize(
+    "server", ["PostgreSQL", pytest.param("MariaDB", marks=pytest.mark.mariadb)]
+)
+HOW_MANY = pytest.mark.parametrize(
+    "rejected", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["that reach it", "all"]
+)
+
+
 @pytest.mark.parametrize(("method", "name"), cases(METHODS))
 def test_every_value_for_a_store(open_world: Open, method: str, name: str) -> None:
     """Each kind of value ends as documented, alike on each store; a rejection changes nothing."""
@@ -49,4 +57,28 @@ def test_every_value_for_a_store(open_world: Open, method: str, name: str) -> No
 def test_every_value_for_a_runner(open_world: Open, method: str, name: str) -> None:
     """The same of a runner, on each store."""
     wrong = problems(open_world, of_runner, ON_A_RUNNER, method, name)
+    assert not wrong, "\n".join(wrong[:6])
+
+
+@ON_SERVERS
+@HOW_MANY
+@pytest.mark.parametrize(("method", "name"), cases(METHODS))
+def test_every_value_for_a_server(
+    open_world: Open, server: str, rejected: bool, method: str, name: str
+) -> None:
+    """The same of a store on a server; in short only the values that are not rejected before it."""
+    stores = ("MemoryStore", server)
+    wrong = problems(open_world, of_store, METHODS, method, name, stores, rejected=rejected)
+    assert not wrong, "\n".join(wrong[:6])
+
+
+@ON_SERVERS
+@HOW_MANY
+@pytest.mark.parametrize(("method", "name"), cases(ON_A_RUNNER))
+def test_every_value_for_a_runner_on_a_server(
+    open_world: Open, server: str, rejected: bool, method: str, name: str
+) -> None:
+    """The same of a runner on such a store."""
+    stores = ("MemoryStore", server)
+    wrong = problems(open_world, of_runner, ON_A_RUNNER, method, name, stores, rejected=rejected)
     assert not wrong, "\n".join(wrong[:6])

@@ -15,6 +15,7 @@ from batchmill.records import BatchJob, BatchTarget, Claim, Limits, Outcome
 from batchmill.runner import Result, Runner, RunnerConfig
 from batchmill.store import BatchRepository, create_store_engine, migrate
 from batchmill.testing import MemoryStore
+from tests.support.server_database import ServerDatabase
 
 NOW: Final = 1_000_000
 HOUR: Final = timedelta(hours=1)
@@ -47,6 +48,7 @@ class World:
         """End the runner, then the store."""
         if self.runner is not None:
             self.runner.close(5)
+            self.runner = None
         self.close_store()
 
 
@@ -88,6 +90,29 @@ class Worlds:
     def _sql(self, url: str) -> World:
         store = BatchRepository(create_store_engine(url, durability="normal"))
         return World(store, self._claim, lambda: _sql_rows(store), lambda: _close(store))
+
+
+class ServerWorld:
+    """Makes worlds on one database of a server: one at a time, its rows put back for each."""
+
+    def __init__(self, database: ServerDatabase) -> None:
+        self._database = database
+        self._engine = database.engine()
+        self._claim = _fill(BatchRepository(self._engine))
+        self._filled = database.snapshot()
+        self._last: World | None = None
+
+    def open(self) -> World:
+        """A fresh one; the one before is closed."""
+        if self._last is not None:
+            self._last.close()
+        self._database.restore(self._filled)
+        store = BatchRepository(self._engine)
+        self._last = World(store, self._claim, self._database.snapshot, self._check)
+        return self._last
+
+    def _check(self) -> None:
+        assert self._engine.pool.checkedout() == 0  # type: ignore[attr-defined]
 
 
 def _memory() -> World:
