@@ -18,7 +18,7 @@ from batchmill.store.operations import removing
 from tests.faults.operations import WRITES, Call, prepared
 from tests.support import injection
 from tests.support.database import Database, Dump
-from tests.support.fixtures import on_sqlite
+from tests.support.fixtures import on_servers_for_long
 from tests.support.injection import (
     AFTER_COMMIT,
     AFTER_STATEMENT,
@@ -31,8 +31,6 @@ from tests.support.injection import (
     listening,
 )
 from tests.support.invariants import broken
-
-pytestmark = on_sqlite
 
 KINDS = pytest.mark.parametrize(
     "kinds",
@@ -110,6 +108,7 @@ def bench(database: Database, name: str, monkeypatch) -> Bench:
     return Bench(database, store, points, call, start, before, after, counts, odd, steps)
 
 
+@on_servers_for_long
 @EVERY_WRITE
 @KINDS
 def test_an_error_at_a_statement(bench: Bench, kinds: tuple[str, ...]) -> None:
@@ -120,6 +119,7 @@ def test_an_error_at_a_statement(bench: Bench, kinds: tuple[str, ...]) -> None:
                 _meet_once(bench, kind, point, nth)
 
 
+@on_servers_for_long
 @EVERY_WRITE
 @KINDS
 def test_an_error_in_place_of_a_commit(bench: Bench, kinds: tuple[str, ...]) -> None:
@@ -145,6 +145,7 @@ def _meet_once(bench: Bench, kind: str, point: str, nth: int) -> None:
     bench.again(where)
 
 
+@on_servers_for_long
 @EVERY_WRITE
 def test_an_error_after_a_commit(bench: Bench) -> None:
     """A commit whose answer is lost has stored all of it, though the call raises."""
@@ -159,6 +160,7 @@ def test_an_error_after_a_commit(bench: Bench) -> None:
 OTHER_TREES = (KeyboardInterrupt, RuntimeError, OverflowError)
 
 
+@on_servers_for_long
 @EVERY_WRITE
 def test_an_exception_of_another_tree(bench: Bench) -> None:
     """Ctrl-C, or an error in code around the driver, leaves no trace either."""
@@ -176,6 +178,7 @@ def test_an_exception_of_another_tree(bench: Bench) -> None:
                 bench.again(where)
 
 
+@on_servers_for_long
 @EVERY_WRITE
 def test_an_error_that_lasts(bench: Bench) -> None:
     """From some statement on nothing works any more: our error, and what is stored is whole."""
@@ -188,6 +191,7 @@ def test_an_error_that_lasts(bench: Bench) -> None:
                 bench.again((kind, nth))
 
 
+@on_servers_for_long
 @EVERY_WRITE
 def test_a_rollback_that_fails_too(bench: Bench) -> None:
     """The connection is given up, and with it what it had done."""
@@ -224,6 +228,7 @@ def test_every_write_of_the_surface_is_here() -> None:
     assert public - reads == named
 
 
+@on_servers_for_long
 def test_the_points_are_where_they_are_said_to_be(database: Database) -> None:
     """A submit passes each point in its order, the driver's commit last."""
     store = database.store()

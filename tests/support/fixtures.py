@@ -17,6 +17,17 @@ on_sqlite = pytest.mark.parametrize("make_database", ["sqlite"], indirect=True)
 on_servers = pytest.mark.parametrize("make_database", KINDS[1:], indirect=True)
 """For a test about what only a server has or does."""
 
+on_servers_for_long = pytest.mark.parametrize(
+    "make_database",
+    [
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.soak),
+        pytest.param("mariadb", marks=[pytest.mark.soak, pytest.mark.mariadb]),
+    ],
+    indirect=True,
+)
+"""For a test that takes long on a server, where a shorter one has the same promise."""
+
 
 @pytest.fixture(scope="session")
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
