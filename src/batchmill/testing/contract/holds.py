@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -79,6 +80,10 @@ class Holding(SubmittedContract):
         claim = steps.claim(hold_for=10)
         assert steps.hold(claim.token, now=T + 50, hold_for=10).lost == []
         assert steps.release(now=T + 55).put_back == 0
+
+    def test_the_clock_is_unix_time(self, store: Store) -> None:
+        """now() is unix seconds, by a clock that is right within the hour."""
+        assert abs(store.now() - time.time()) < 3600
 
     def test_a_renewal_of_nothing(self, steps: Steps) -> None:
         """A runner with nothing in hand may say that it is alive."""
