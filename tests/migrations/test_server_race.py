@@ -75,7 +75,7 @@ def test_threads_on_two_schemas(rounds: int, make_place: MakePlace) -> None:
     """16 threads upgrade two schemas of one database, half of them each: both are complete."""
     for _ in range(rounds):
         place, other = make_place("schema"), make_place("postgresql")
-        other.address, other.url = place.address, place.url
+        other.url = place.url
         waiting = [place, other] * 8
         assert from_a_barrier(partial(upgrade_next, waiting)) == []
         place.assert_migrated()
