@@ -327,6 +327,28 @@ def test_a_connection_that_forgot_its_channel_is_given_up(
         listener.close()
 
 
+def test_behind_a_pool_it_says_once_that_it_hears_nothing(
+    store: BatchRepository, bell: Bell, monkeypatch: pytest.MonkeyPatch, caplog
+) -> None:
+    """Where each connection forgets that it listens, one line says so, not one a connection."""
+    monkeypatch.setattr(listening, "BEAT", 0.05)
+    monkeypatch.setattr(listening, "FIRST_PAUSE", 0.01)
+    connecting = listening.Listener.__init__
+
+    def forgetful(self: listening.Listener, *args: Any) -> None:
+        connecting(self, *args)
+        self._driver.execute("UNLISTEN *")
+
+    monkeypatch.setattr(listening.Listener, "__init__", forgetful)
+    caplog.set_level(logging.INFO, "batchmill.store")
+    with heard(store, bell):
+        assert bell.rings()
+        assert bell.rings()
+    assert [record.getMessage() for record in caplog.records] == [
+        "not listening for new work (ConnectionError): polling"
+    ]
+
+
 def test_a_database_that_is_away_is_waited_for(
     postgres: Engine, bell: Bell, monkeypatch: pytest.MonkeyPatch, caplog
 ) -> None:

@@ -15,7 +15,6 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -64,6 +63,8 @@ class Subscription:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._end: socket.socket | None = None
+        self._deaf = False
+        self._failures = 0
 
     def __enter__(self) -> Self:
         """Listen from here on, or, where the database is away, as soon as it is back.
@@ -71,7 +72,7 @@ class Subscription:
         Raises ``NotMigrated``. The thread is a daemon: a program that forgets to leave the
         context must still be able to exit.
         """
-        listener = self._connect(log=True)
+        listener = self._connect(first=True)
         ending, self._end = socket.socketpair()
         thread = threading.Thread(
             target=self._run, args=(listener, ending), name="batchmill-listen", daemon=True
@@ -105,34 +106,26 @@ class Subscription:
             self._listen_on(listener, ending)
 
     def _listen_on(self, listener: Listener | None, ending: socket.socket) -> None:
-        failures = 0
         while not self._ended.is_set():
             if listener is None:
-                failures += 1
-                self._ended.wait(_pause(failures))
-                listener = None if self._ended.is_set() else self._connect(log=False)
-                if listener is None:
-                    continue
-                _logger.info("listening for new work again")
-            begun = monotonic()
+                self._failures += 1
+                self._ended.wait(_pause(self._failures))
+                listener = None if self._ended.is_set() else self._connect(first=False)
+                continue
             self._call()
             self._listen(listener, ending)
             listener = None
-            if monotonic() - begun >= BEAT:  # it was of some use: begin with short pauses again
-                failures = 0
         if listener is not None:  # left before it began
             listener.close()
 
-    def _connect(self, *, log: bool) -> Listener | None:
+    def _connect(self, *, first: bool) -> Listener | None:
         """A connection that listens; None where there is none to be had now."""
         try:
             return Listener(self._engine, self._schema)
-        except MigrationError:
-            if log:
+        except Exception as error:  # whatever a driver or a pool raises passes
+            if first and isinstance(error, MigrationError):
                 raise
-        except Exception as error:  # noqa: BLE001 - whatever a driver or a pool raises passes
-            if log:
-                _note_silence(error)
+            self._note_deaf(error)
         return None
 
     def _listen(self, listener: Listener, ending: socket.socket) -> None:
@@ -143,24 +136,33 @@ class Subscription:
                 selector.register(listener.fileno(), selectors.EVENT_READ)
                 while not self._ended.is_set():
                     heard = listener.heard(silent=not selector.select(listener.patience()))
+                    if listener.proven:
+                        self._note_hearing()
                     if heard and (self._queue is None or self._queue in heard):
                         self._call()
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - whatever shows that it is lost
             if not self._ended.is_set():
-                _note_silence(error)
+                self._note_deaf(error)
         finally:
             listener.close()
+
+    def _note_deaf(self, error: BaseException) -> None:
+        """Said once, by the error's class alone: its text may hold the address."""
+        if not self._deaf:
+            _logger.warning("not listening for new work (%s): polling", type(error).__name__)
+        self._deaf = True
+
+    def _note_hearing(self) -> None:
+        """Only now is it true: behind a pool of connections one may connect and hear nothing."""
+        if self._deaf:
+            _logger.info("listening for new work again")
+        self._deaf, self._failures = False, 0
 
     def _call(self) -> None:
         try:
             self._wake()
         except Exception as error:  # noqa: BLE001 - whoever is woken can't end the listening
             _logger.warning("wake raised %s", type(error).__name__)
-
-
-def _note_silence(error: BaseException) -> None:
-    """Said once for each loss, by the error's class alone: its text may hold the address."""
-    _logger.warning("not listening for new work (%s): polling", type(error).__name__)
 
 
 def _pause(failures: int) -> float:
@@ -179,6 +181,8 @@ class Listener:
     def __init__(self, engine: Engine, schema: str | None) -> None:
         self._driver = _taken_from_pool(engine)
         self._asked = False
+        self.proven = False
+        """Whether it was seen to hear: it was notified, or answered that it listens."""
         try:
             self._driver.autocommit = True
             self._driver.execute(f"LISTEN {_channel(self._driver, schema)}")
@@ -208,6 +212,7 @@ class Listener:
         queues = set()
         while (notification := wire.notifies()) is not None:
             queues.add(notification.extra.decode())
+        self.proven = self.proven or bool(queues)
         return queues
 
     def _ask(self, wire: Any) -> None:
@@ -221,7 +226,7 @@ class Listener:
         while not wire.is_busy() and (answer := wire.get_result()) is not None:
             if answer.get_value(0, 0) in (None, b"0"):
                 raise ConnectionError
-            self._asked = False
+            self._asked, self.proven = False, True
 
     def close(self) -> None:
         """Close the connection; it never was the pool's to close."""
