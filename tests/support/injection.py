@@ -68,7 +68,7 @@ class Points:
         original = getattr(self._dialect, name)
 
         def wrapped(connection: Any) -> None:
-            self.here.connection = connection
+            self.here.connection = getattr(connection, "driver_connection", connection)
             self._tell(before)
             original(connection)
             if after is not None:

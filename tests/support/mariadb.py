@@ -51,6 +51,7 @@ class MariadbDatabase(ServerDatabase):
 
     kind = "mariadb"
     faults = {kind: ours for kind, (_, _, ours) in _FAULTS.items()}  # noqa: RUF012 - a constant
+    in_a_hurry = "SET GLOBAL innodb_flush_log_at_trx_commit = 2"
     last_turn = "(SELECT next_not_cached_value * 65536 FROM batch_turn_number)"
     triggers = (
         *(f"{table} COLLATE utf8mb4_nopad_bin" for table in LOG_TABLES),

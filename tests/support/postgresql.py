@@ -58,6 +58,7 @@ class PostgresqlDatabase(ServerDatabase):
 
     kind = "postgresql"
     faults = {kind: ours for kind, (_, ours) in _FAULTS.items()}  # noqa: RUF012 - a constant
+    in_a_hurry = "ALTER DATABASE {} SET synchronous_commit = off"
     last_turn = "(SELECT (last_value + 1) * 65536 FROM batch_turn_number)"
     triggers = (
         *LOG_TABLES,
