@@ -1,4 +1,4 @@
-"""An eviction under way, and an exchange that is over the byte budget as well."""
+"""The rows of the total that are locks: who waits for whom at the byte budget and at the caps."""
 
 from __future__ import annotations
 
@@ -38,3 +38,17 @@ def test_an_exchange_stores_before_it_waits_for_an_eviction(database, store):
     late.join()
     assert answers[0].stored == [claim.token]
     assert (store.get_job("old"), store.nbytes()) == (None, 2)
+
+
+@on_servers
+def test_a_submit_waits_for_nobody_who_counts_bytes(database, store):
+    """Only another submit holds it up: the caps have a lock of their own."""
+    busy = text("SELECT shard FROM batch_total WHERE shard <> -1 FOR UPDATE")
+    submitting = threading.Thread(target=submit, args=(store, "a"))
+    with database.engine().begin() as other:
+        other.execute(busy)
+        submitting.start()
+        submitting.join(20)
+        waited = submitting.is_alive()
+    submitting.join()
+    assert not waited
