@@ -80,6 +80,10 @@ class Database(abc.ABC):
     def query(self, sql: str, *params: Any) -> list[Row]:
         """Run raw SQL, with ``?`` for parameters, on a connection of its own; commit; its rows."""
 
+    def alter(self, sql: str) -> None:
+        """Change the tables themselves, of which nobody else must get any."""
+        self.query(sql)
+
     @abc.abstractmethod
     def octets(self, column: str) -> str:
         """SQL for the bytes that a text takes in UTF-8."""

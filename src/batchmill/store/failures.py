@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -158,13 +159,27 @@ PASSING: Final = (StoreBusy, StoreUnavailable, StoreFull)
 """Errors that are not about the values: what failed with one may well succeed a little later."""
 
 
+def _leave_out_quotes(error: exc.StatementError) -> None:
+    """Take out of a server's error what it quotes: a line of SQL, a key, a whole row (cases.md S9).
+
+    PostgreSQL has these apart from what it says first; MariaDB puts them between quotes.
+    """
+    driver = driver_error(error)
+    said = getattr(getattr(driver, "diag", None), "message_primary", None)
+    if said is not None:
+        driver.args = (said,)
+    elif len(driver.args) == 2 and isinstance(driver.args[1], str):
+        driver.args = (driver.args[0], re.sub("'.*'", "'…'", driver.args[1], flags=re.DOTALL))
+    error.args = (f"({type(driver).__name__}) {driver}",)
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Turn database errors inside the block into ours, with the driver's as ``__cause__``.
 
     SQLAlchemy's wrapper around it stays as the context, which a traceback doesn't show; what
-    walks contexts all the same finds it without SQL and parameters. A ValueError is a damaged
-    file's: a status that is none, or sqlite3 failing to decode what is wrong with the file.
+    walks contexts all the same finds it, as the driver's, without SQL and parameters. A ValueError
+    is a damaged file's: a status that is none, or sqlite3 failing to decode what is wrong with it.
     """
     caught: BaseException | None = None
     try:
@@ -176,6 +191,7 @@ def translated() -> Iterator[None]:
     if caught is not None:
         if isinstance(caught, exc.StatementError):
             caught.statement = caught.params = None
+            _leave_out_quotes(caught)
         if isinstance(caught, exc.PendingRollbackError):
             caught.args = (_UNUSABLE,)  # it quotes the application's statement that failed before
         raise translate(caught) from driver_error(caught)
