@@ -207,13 +207,12 @@ def test_a_connection_on_mariadb(make_place: MakePlace) -> None:
 
 @contextmanager
 def refusing(engine: Any, words: str) -> Iterator[None]:
-    """Let the driver fail at a statement."""
+    """Let the database refuse a statement."""
 
-    def refuse(_c: Any, _cu: Any, statement: str, *_rest: Any) -> None:
-        if words in statement:
-            raise psycopg.errors.InternalError_("refused")
+    def refuse(_c: Any, _cu: Any, statement: str, parameters: Any, *_rest: Any) -> Any:
+        return ("SELECT 1 / 0" if words in statement else statement), parameters
 
-    event.listen(engine, "before_cursor_execute", refuse)
+    event.listen(engine, "before_cursor_execute", refuse, retval=True)
     yield
     event.remove(engine, "before_cursor_execute", refuse)
 
