@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from batchmill.errors import Busy, CallerBusy, JobExists, StoreUnavailable
 from batchmill.records import Limits
 from batchmill.store import migrate
 from tests.store.support import WIDE, job, submit
+from tests.support.fixtures import on_servers
 from tests.support.interleave import CHANCE, Side, meet
 
 ONE_A_CALLER = Limits(targets_per_job=5, jobs_per_caller=1, jobs_total=5)
@@ -70,6 +73,38 @@ def test_the_same_id_twice_is_one_job(database):
     )
     assert met.lost()
     assert isinstance(met.second, JobExists)
+
+
+@on_servers
+def test_the_same_id_inside_the_applications_transaction(database):
+    """create_job there waits too, is told JobExists, and the transaction goes on (cases.md 9)."""
+
+    def in_a_transaction(store):
+        with store.engine.begin() as connection:
+            bound = store.bound_to(connection)
+            bound.create_job(job("before"))
+            with pytest.raises(JobExists):
+                bound.create_job(job("a", lease=7))
+            bound.create_job(job("after"))
+
+    met = meet(database, lambda s: s.create_job(job("a")), in_a_transaction)
+    assert met.waited
+    stored = database.query("SELECT id, lease FROM batch_job ORDER BY id")
+    assert stored == [("a", 100), ("after", 100), ("before", 100)]
+
+
+@on_servers
+def test_a_runner_that_is_noted_twice_at_once(database):
+    """Its first submit and its first renewal meet: both are done, and it is there once."""
+    met = meet(
+        database,
+        lambda s: s.hold("r", [], now=100, hold_for=60),
+        submitting("a", home="r", now=200),
+    )
+    assert met.waited
+    assert met.second.job_id == "a"
+    seen = database.query("SELECT id, seen_at, hold_for FROM batch_runner")
+    assert seen == [("r", 200_000, 60_000)]
 
 
 def test_an_upgrade_meets_an_upgrade(database):

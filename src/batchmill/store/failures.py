@@ -148,6 +148,15 @@ def driver_error(error: BaseException) -> BaseException:
     return error
 
 
+def taken_meanwhile(error: BaseException) -> bool:
+    """Whether a row was refused whose key somebody else has stored: looked at again, it is there.
+
+    Of a server: where the file has one lock, nobody comes between a look and its row.
+    """
+    driver = driver_error(error)
+    return getattr(driver, "sqlstate", None) == "23505" or driver.args[:1] == (1062,)
+
+
 DATABASE_ERRORS: Final = (exc.SQLAlchemyError, sqlite3.Error, OverflowError)
 """What a statement may raise: SQLAlchemy's errors, and what a driver raises past it.
 

@@ -22,7 +22,7 @@ from batchmill.store.boundaries import (
     transaction,
 )
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.failures import translated
+from batchmill.store.failures import taken_meanwhile, translated
 from batchmill.store.models import BatchJobRow
 from batchmill.store.tx import Compiler, Tx
 
@@ -100,8 +100,16 @@ class BoundTransactions:
             connection, can = self._connection(), self._compiler.can
             join(connection, can)
             take_write_lock(connection, can)
-            with savepoint(connection, can):
-                return operation(Tx(connection, self._compiler))
+            try:
+                return self._behind_a_savepoint(connection, operation)
+            except exc.DBAPIError as error:
+                if not taken_meanwhile(error):
+                    raise
+            return self._behind_a_savepoint(connection, operation)  # which finds what is there now
+
+    def _behind_a_savepoint(self, connection: Connection, operation: Callable[[Tx], _T]) -> _T:
+        with savepoint(connection, self._compiler.can):
+            return operation(Tx(connection, self._compiler))
 
     def _connection(self) -> Connection:
         within = self._within
