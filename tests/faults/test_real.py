@@ -8,16 +8,15 @@ from batchmill.errors import StoreBusy, StoreFull, StoreUnavailable
 from batchmill.store import transactions
 from tests.faults.operations import WRITES, prepared
 from tests.store.support import finish, submit
-from tests.support.fixtures import on_sqlite
+from tests.support.fixtures import on_servers_for_long, on_sqlite
 from tests.support.invariants import broken
-
-pytestmark = on_sqlite
 
 EVERY_WRITE = pytest.mark.parametrize("name", WRITES)
 PAGES = 60
 """More than any of the writes adds."""
 
 
+@on_sqlite
 @EVERY_WRITE
 def test_a_full_disk(database, name):
     """With room for 0, 1, 2 … more pages: StoreFull and no trace, until it is done as a whole."""
@@ -40,6 +39,7 @@ def test_a_full_disk(database, name):
         pytest.fail("it was never done")
 
 
+@on_sqlite
 def test_sweep_and_evict_make_room_on_a_full_disk(database):
     """cases.md S22: in a file that can't grow, submits fail, sweeps help, and then they work."""
     store = database.store()
@@ -55,6 +55,7 @@ def test_sweep_and_evict_make_room_on_a_full_disk(database):
     assert broken(database) == []
 
 
+@on_servers_for_long
 @EVERY_WRITE
 def test_a_file_that_can_not_be_written_to(database, name):
     """StoreUnavailable that names permissions, and no trace; once it can be, all of it is done."""
@@ -79,7 +80,7 @@ def test_a_lock_that_lasts(database, monkeypatch):
     for name in ("submit_job", "cancel_job", "exchange of a result", "sweep", "hold"):
         database.restore(empty)
         calls[name] = (prepared(store, name), database.snapshot())
-    impatient = database.store(connect_args={"timeout": 0.01})
+    impatient = database.store(**database.impatient)
     for call, start in calls.values():
         database.restore(start)
         before = database.dump()

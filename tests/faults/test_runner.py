@@ -13,7 +13,7 @@ from batchmill.errors import RetryLater, StoreError, TargetError
 from batchmill.runner import Hooks, Result, Runner, RunnerConfig, pauses
 from batchmill.store import BatchRepository, transactions
 from tests.runner.helpers import PATIENCE, User, until
-from tests.support.fixtures import on_sqlite
+from tests.support.fixtures import on_servers_for_long, on_sqlite
 from tests.support.injection import (
     AFTER_COMMIT,
     BEFORE_COMMIT,
@@ -22,8 +22,6 @@ from tests.support.injection import (
     Points,
 )
 from tests.support.invariants import broken
-
-pytestmark = on_sqlite
 
 JOBS, TARGETS = 6, 5
 MET = 5
@@ -149,7 +147,7 @@ REAL = {"locked": locked, "read-only": read_only}
 def flaky(database):
     """A repository whose faults a test chooses; how often an exchange failed is counted."""
     database.log_finishes()
-    store = database.store(connect_args={"timeout": 0.01})
+    store = database.store(**database.impatient)
     store.points = Points(store.engine)
     store.failures, exchange = 0, store.exchange
 
@@ -177,6 +175,7 @@ def fail_in_the_middle(database, store, fault) -> None:
         check_ended(database, runner, jobs, work)
 
 
+@on_servers_for_long
 @pytest.mark.parametrize("points", [(BEFORE_STATEMENT,), (BEFORE_COMMIT,)], ids=str)
 @pytest.mark.parametrize("kind", ["busy", "full", "read-only", "input/output", "corrupt"])
 def test_a_database_that_fails_for_a_while(database, flaky, kind, points):
@@ -184,6 +183,7 @@ def test_a_database_that_fails_for_a_while(database, flaky, kind, points):
     fail_in_the_middle(database, flaky, injected(database, flaky, points, kind))
 
 
+@on_servers_for_long
 @pytest.mark.parametrize("name", REAL)
 def test_a_database_that_refuses_writes_for_a_while(database, flaky, name):
     """A writer that doesn't end, or a file without permission: nothing is stored meanwhile."""
@@ -200,6 +200,7 @@ def test_a_database_that_refuses_writes_for_a_while(database, flaky, name):
     check_ended(database, runner, jobs, work)
 
 
+@on_sqlite
 def test_a_disk_that_is_full_for_a_while(database, flaky):
     """Results wait in the runner until there is room; reads go on meanwhile (cases.md S22)."""
     work = Work(extra="x" * 100_000)
@@ -216,6 +217,7 @@ def test_a_disk_that_is_full_for_a_while(database, flaky):
     assert max(work.fetched.values()) == 2
 
 
+@on_servers_for_long
 def test_a_submit_into_a_failing_database(database, flaky):
     """It raises our error, keeps nothing, and succeeds once the fault is gone."""
     work = Work()
@@ -229,6 +231,7 @@ def test_a_submit_into_a_failing_database(database, flaky):
     assert runner.submit(User("u"), ["0-1"]).reused
 
 
+@on_servers_for_long
 def test_commits_whose_answers_are_lost(database, flaky):
     """What was stored is stored once; what was claimed comes back when its hold has lapsed."""
     work = Work()
