@@ -235,6 +235,23 @@ class ByHand(SubmittedContract):
         assert (job.status, job.lease, store.count_live_jobs()) == (status, T + 5, 0)
         assert steps.drain() == []
 
+    def test_targets_by_hand_in_order_count_at_the_end(self, store: Store, steps: Steps) -> None:
+        """A target that failed by hand in its turn counts when the last one settles the job."""
+        steps.submit("a", 2)
+        store.update_target("a", 0, now=T, status=TargetStatus.FAILED, error="e")
+        store.update_target("a", 1, now=T, status=TargetStatus.DONE)
+        assert job_in(store, "a").status is JobStatus.PARTIAL
+
+    def test_a_stored_outcome_has_its_own_bytes(self, store: Store, steps: Steps) -> None:
+        """What a runner stored is cut by its bytes in pages, and rewritten by the difference."""
+        steps.submit("a", 2)
+        steps.exchange(done(steps.claim(), "é😀"))
+        steps.exchange(done(steps.claim(), "é😀"))
+        assert len(store.get_targets("a", max_bytes=11) or ()) == 1
+        assert len(store.get_targets("a", max_bytes=12) or ()) == 2
+        store.update_target("a", 0, now=T, status=TargetStatus.DONE, result="x")
+        assert (job_in(store, "a").nbytes, store.nbytes()) == (7, 7)
+
     def test_a_rewrite_by_hand_counts_at_the_end(self, store: Store, steps: Steps) -> None:
         """A finished target re-written the other way counts as what it is in the end."""
         steps.submit("a", 2)

@@ -92,6 +92,14 @@ class Rotation(SubmittedContract):
         claims = answer.claims or steps.exchange(want=1).claims
         assert [(each.job_id, each.idx) for each in claims] == [("a", 0)]
 
+    def test_a_put_back_is_no_slot_more(self, steps: Steps) -> None:
+        """An exchange that puts a target back claims no more than it was asked for."""
+        steps.submit("a")
+        claim = steps.claim()
+        steps.submit("b")
+        claims = steps.exchange(put_back(claim), want=1).claims
+        assert [each.job_id for each in claims] == ["b"]
+
     def test_several_claims_at_once(self, steps: Steps) -> None:
         """Many claims in one exchange are the next target of as many jobs, in rotation order."""
         for job_id in "abc":
