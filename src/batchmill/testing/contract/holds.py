@@ -153,6 +153,13 @@ class Losing(SubmittedContract):
         assert released.settled == [Settled("a", JobStatus.PARTIAL, T)]
         assert job_in(store, "a").status is JobStatus.PARTIAL
 
+    def test_a_job_whose_only_target_is_lost_has_failed(self, steps: Steps) -> None:
+        """It ends as failed, not as partial."""
+        steps.submit("a")
+        steps.claim()
+        released = steps.release(now=T + 60, max_attempts=1)
+        assert released.settled == [Settled("a", JobStatus.FAILED, T)]
+
     def test_a_lost_target_is_ready_at_once(self, steps: Steps) -> None:
         """A target that waited once doesn't wait again after its hold lapsed, for any clock."""
         steps.submit("a")
