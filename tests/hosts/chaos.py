@@ -5,13 +5,18 @@ Who calls it judges the :class:`Story` that comes out; ``benchmarks/chaos.py`` d
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -20,7 +25,7 @@ from typing import Any
 from batchmill.errors import SubmitRejected
 from batchmill.runner import Runner, RunnerConfig
 from batchmill.store import BatchRepository
-from tests.hosts.processes import Process
+from tests.hosts.processes import TOP
 from tests.hosts.servers import Server
 from tests.hosts.support import forget, resolve
 from tests.runner.helpers import User
@@ -147,45 +152,99 @@ class Plan:
     """Of each job."""
 
 
+@dataclass(frozen=True)
+class Forked:
+    """A runner process."""
+
+    name: str
+    pid: int
+
+    def send(self, number: int) -> None:
+        """A signal, if it still is there."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def gone(self) -> bool:
+        """Whether it has ended."""
+        return not Path(f"/proc/{self.pid}").exists()
+
+
+class Nursery:
+    """Where runner processes come from."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self._given = {"url": url, "hold_for": HOLD, "fetch": FETCH, "workers": WORKERS}
+        self._folder, self._numbers = folder, count()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.hosts.nursery"],
+            cwd=TOP,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def runner(self) -> Forked:
+        """A new one."""
+        assert self._process.stdin is not None
+        name = f"runner-{next(self._numbers)}"
+        given = self._given | {"name": name, "log": str(self._folder / f"{name}.log")}
+        self._process.stdin.write(json.dumps(given) + "\n")
+        self._process.stdin.flush()
+        return Forked(name, int(self._line()))
+
+    def close(self) -> None:
+        """No more come."""
+        with self._process:
+            self._process.kill()
+
+
 class Chaos:
     """One run."""
 
     def __init__(self, server: Server, folder: Path, plan: Plan) -> None:
         self._server, self._folder, self._plan = server, folder, plan
         self._chance = random.Random(7)
-        self._processes: list[Process] = []
-        self._stopped: list[tuple[float, Process]] = []
+        self._runners: list[Forked] = []
+        self._stopped: list[tuple[float, Forked]] = []
         self._begun = 0.0
 
     def run(self, database: Database) -> Story:
         """All of it; afterwards no process is left."""
         database.query(_ADD_TIME[database.kind])
-        story = Story(database.kind, calm=(0.0, 0.0))
-        store = database.store()
-        application = Application(store, story, self._plan.targets)
+        story = Story(database.kind, calm=(2.0, self._plan.calm))
+        application = Application(database.store(), story, self._plan.targets)
+        nursery = Nursery(self._folder, database.url)
         try:
-            self._processes = [self._runner(database, f"runner-{n}") for n in range(RUNNERS)]
-            for process in self._processes:
-                process.hears("ready")
-            application.start()
             self._begun = time.time()
-            story.calm = (1.0, self._plan.calm)
+            self._runners = [nursery.runner() for _ in range(RUNNERS)]
+            application.start()
             time.sleep(self._plan.calm)
-            self._disturb(database, story)
+            self._disturb(database, nursery, story)
             application.stop()
             story.ended = self._drained(database)
         finally:
             application.stop()
-            for process in self._processes:
-                process.end()
+            self._end()
+            nursery.close()
         story.finishes = [at - self._begun for (at,) in database.query(_TIMES[database.kind])]
         return story
 
-    def _runner(self, database: Database, name: str) -> Process:
-        given = {"hold_for": HOLD, "fetch": FETCH, "workers": WORKERS}
-        return Process(self._folder, name, database.url, **given)
+    def _end(self) -> None:
+        for runner in self._runners:
+            runner.send(signal.SIGCONT)
+            runner.send(signal.SIGTERM)
+        deadline = time.time() + 10
+        while time.time() < deadline and not all(runner.gone() for runner in self._runners):
+            time.sleep(0.02)
+        for runner in self._runners:
+            runner.send(signal.SIGKILL)
 
-    def _disturb(self, database: Database, story: Story) -> None:
+    def _disturb(self, database: Database, nursery: Nursery, story: Story) -> None:
         """A kill or a stop each second, so many seconds; the server is restarted in between."""
         seconds, times = self._plan.wild, self._plan.restarts
         restarts = {seconds * (n + 1) // (times + 1) for n in range(times)}
@@ -197,8 +256,8 @@ class Chaos:
                 self._resume()
             if second in restarts:
                 lost += self._restart(database, story)
-                continue
-            story.events.append(self._hurt_one(database))
+            else:
+                story.events.append(self._hurt_one(nursery))
         while self._stopped:
             self._resume()
             time.sleep(0.05)
@@ -213,27 +272,26 @@ class Chaos:
         story.events.append(Event(begun - self._begun, "restart", f"server, away for {took:.1f} s"))
         return took
 
-    def _hurt_one(self, database: Database) -> Event:
-        stopped = [process for _, process in self._stopped]
-        number = self._chance.choice(
-            [n for n, process in enumerate(self._processes) if process not in stopped]
-        )
-        process, at = self._processes[number], time.time()
-        if self._chance.random() < 0.5:
-            process.send(signal.SIGKILL)
-            self._processes[number] = self._runner(database, process.name)
-            process.end()
-            return Event(at - self._begun, "kill", process.name)
-        process.send(signal.SIGSTOP)
+    def _hurt_one(self, nursery: Nursery) -> Event:
+        stopped = [runner for _, runner in self._stopped]
+        going = [n for n, runner in enumerate(self._runners) if runner not in stopped]
+        number = self._chance.choice(going or range(RUNNERS))
+        runner, at = self._runners[number], time.time()
+        if not going or self._chance.random() < 0.5:
+            self._stopped = [each for each in self._stopped if each[1] is not runner]
+            runner.send(signal.SIGKILL)
+            self._runners[number] = nursery.runner()
+            return Event(at - self._begun, "kill", runner.name)
+        runner.send(signal.SIGSTOP)
         longer = self._chance.choice([0.3, 0.6, HOLD + 1])
-        self._stopped.append((at + longer, process))
-        return Event(at - self._begun, f"stop for {longer} s", process.name)
+        self._stopped.append((at + longer, runner))
+        return Event(at - self._begun, f"stop for {longer} s", runner.name)
 
     def _resume(self) -> None:
         now = time.time()
-        for at, process in [each for each in self._stopped if each[0] <= now]:
-            process.send(signal.SIGCONT)
-            self._stopped.remove((at, process))
+        for at, runner in [each for each in self._stopped if each[0] <= now]:
+            runner.send(signal.SIGCONT)
+            self._stopped.remove((at, runner))
 
     def _drained(self, database: Database) -> float:
         """Wait until every job has ended."""

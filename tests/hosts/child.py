@@ -108,16 +108,15 @@ class Child:
         self.say("ended")
 
 
-def main() -> None:
-    """Log warnings to stderr, and run."""
+def run(given: dict[str, Any]) -> None:
+    """Log to stderr, and run until SIGTERM or the end of the input."""
     logging.basicConfig(
         level=logging.INFO, format="%(created).3f %(levelname)s %(message)s", stream=sys.stderr
     )
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    child = Child(json.loads(sys.argv[1]))
+    child = Child(given)
     signal.signal(signal.SIGTERM, lambda *_: child.ended.set())
     child.run()
 
 
 if __name__ == "__main__":
-    main()
+    run(json.loads(sys.argv[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import shutil
 import subprocess
@@ -10,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-
-NETWORK = "10.213.77.0/24"
 
 
 def ip(*words: str) -> None:
@@ -23,8 +22,8 @@ def ip(*words: str) -> None:
 class Host:
     """A host of the network; ``inside`` are the words that run a command on it."""
 
-    def __init__(self, network: str, number: int) -> None:
-        self.address = NETWORK.replace("0/24", str(number + 1))
+    def __init__(self, network: str, subnet: str, number: int) -> None:
+        self.address = f"{subnet}.{number + 1}"
         self._network = network
         self._name, self._link = f"{network}-{number}", f"{network}v{number}"
         self.inside = ["ip", "netns", "exec", self._name]
@@ -64,10 +63,11 @@ def network(count: int) -> Iterator[list[Host]]:
     )
     if made.returncode != 0:
         pytest.skip(f"network namespaces can't be made here: {made.stderr.strip()}")
-    hosts = [Host(name, number) for number in range(count)]
+    subnet = f"10.{random.randrange(100, 250)}.{random.randrange(250)}"  # others test here too
+    hosts = [Host(name, subnet, number) for number in range(count)]
     try:
         ip("link", "set", name, "up")
-        ip("addr", "add", NETWORK.replace("0/24", "254/24"), "dev", name)
+        ip("addr", "add", f"{subnet}.254/24", "dev", name)
         for host in hosts:
             host.make()
         yield hosts

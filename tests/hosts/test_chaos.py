@@ -37,7 +37,7 @@ def check(database: Database, story: Story, plan: Plan, logs: str) -> None:
     assert len(story.finishes) == jobs * plan.targets
     assert broken(database, logged=True) == []
     assert {name.partition(": ")[2] for name in story.outcomes} <= {"", "StoreUnavailable"}
-    assert "Traceback" not in logs
+    assert "Exception in thread" not in logs
 
 
 def go_through(kind: str, folder: Path, plan: Plan) -> Story:

@@ -92,6 +92,7 @@ def test_a_host_that_is_cut_off_in_the_middle_of_a_fetch(site):
 
 @on_each
 @pytest.mark.soak
+@pytest.mark.timeout(150)
 def test_a_cut_is_noticed_in_bounded_time(site):
     """Here within about 10 s, however the link is cut; afterwards all is well by itself."""
     (job,) = submitted(runner_on(site.store, print), 1, 4)
@@ -115,7 +116,7 @@ def test_a_cut_is_noticed_in_bounded_time(site):
         f"a cut link, {site.database.kind}",
         [f"noticed after {noticed:.1f} s, back {back:.1f} s after the link was"],
     )
-    assert noticed < 16
+    assert noticed < 20
     assert back < 8
     assert site.database.query("SELECT sum(lost) FROM batch_target") == [(0,)]
     assert broken(site.database, logged=True) == []

@@ -46,7 +46,8 @@ def create_store_engine(
     psycopg 3 and PyMySQL. Raises ``InvalidInput``, also for a driver that isn't installed.
 
     A server that can't be reached is noticed after about 10 s, however long a statement may
-    take (TCP keepalives and user timeout), or 5 s when connecting. The server ends a transaction
+    take (TCP keepalives and user timeout), or 5 s when connecting: a call that meets a cut link
+    raises after about 15 s, since it tries to connect anew. The server ends a transaction
     that nobody has worked on for 30 s, so that a host that is cut off in one, or frozen, holds no
     locks. The URL's query, ``connect_args``, and for the latter the server's own settings, win.
     """

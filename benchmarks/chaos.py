@@ -1,0 +1,140 @@
+"""Draw a run of the chaos that ``tests/hosts`` puts a database's runners through.
+
+Run it as ``python -m benchmarks.chaos``: it prints nothing but how far it is, and writes
+``docs/chaos.json`` and ``docs/chaos.svg``. With ``--draw`` it only draws what is there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.hosts.chaos import Chaos, Plan, Story
+from tests.hosts.servers import running
+from tests.hosts.support import forget
+
+DOCS = Path(__file__).parents[1] / "docs"
+DATA, PICTURE = DOCS / "chaos.json", DOCS / "chaos.svg"
+KINDS = {"postgresql": "PostgreSQL", "mariadb": "MariaDB"}
+
+WIDTH, HEIGHT, LEFT, TOP, GAP = 760, 170, 48, 46, 62
+STYLE = """
+    text { font: 12px system-ui, sans-serif; fill: #333 }
+    .small { font-size: 10px; fill: #666 }
+    .rate { fill: none; stroke: #1f6feb; stroke-width: 1.5 }
+    .calm { stroke: #888; stroke-dasharray: 4 3 }
+    .axis { stroke: #bbb }
+    .kill { stroke: #d1242f }
+    .stop { stroke: #bf8700 }
+    .restart { fill: #d1242f; fill-opacity: .25 }
+"""
+
+
+def run(kind: str) -> dict[str, Any]:
+    """One run on a server of its own, as what is kept of it."""
+    with running(kind) as server, tempfile.TemporaryDirectory() as folder:
+        database = server.database()
+        database.log_finishes()
+        try:
+            return kept(Chaos(server, Path(folder), Plan()).run(database))
+        finally:
+            forget(database)
+            database.close()
+
+
+def kept(story: Story) -> dict[str, Any]:
+    """The rate of each second, and the events."""
+    seconds = int(story.ended) + 1
+    return {
+        "database": story.kind,
+        "undisturbed": round(story.undisturbed, 1),
+        "targets stored a second": [int(story.rate(second)) for second in range(seconds)],
+        "events": [[round(event.at, 1), event.what, event.whom] for event in story.events],
+        "back at 90 % after": [round(story.back_after(event), 1) for event in story.hurt()],
+        "last second": round(story.events[-1].at, 1),
+    }
+
+
+def panel(data: dict[str, Any], top: float) -> str:
+    """One database's rate over time."""
+    rates = data["targets stored a second"][: int(data["last second"]) + 8]
+    across, most = (WIDTH - LEFT - 12) / len(rates), max(rates) * 1.1
+
+    def x(second: float) -> float:
+        return round(LEFT + second * across, 1)
+
+    def y(rate: float) -> float:
+        return round(top + HEIGHT * (1 - rate / most), 1)
+
+    points = " ".join(f"{x(second + 0.5)},{y(rate)}" for second, rate in enumerate(rates))
+    worst = max(data["back at 90 % after"])
+    title = (
+        f"{KINDS[data['database']]}: {data['undisturbed']:.0f} targets/s undisturbed; after each "
+        f"kill and restart back at 90 % within {worst:.1f} s"
+    )
+    parts = [f'<text x="{LEFT}" y="{top - 10}">{title}</text>', *_events(data, x, top)]
+    for rate in (0, data["undisturbed"]):
+        kind = "calm" if rate else "axis"
+        parts.append(f'<line class="{kind}" x1="{LEFT}" x2="{x(len(rates))}" {_at(y(rate))}/>')
+        parts.append(f'<text class="small" x="{LEFT - 26}" y="{y(rate) + 3}">{rate:.0f}</text>')
+    parts += [
+        f'<text class="small" x="{x(second)}" y="{top + HEIGHT + 14}">{second} s</text>'
+        for second in range(0, len(rates), 10)
+    ]
+    return "\n".join([*parts, f'<polyline class="rate" points="{points}"/>'])
+
+
+def _at(height: float) -> str:
+    return f'y1="{height}" y2="{height}"'
+
+
+def _events(data: dict[str, Any], x: Any, top: float) -> list[str]:
+    marks = []
+    for at, what, whom in data["events"]:
+        if what == "restart":
+            width = x(at + float(whom.split()[-2])) - x(at)
+            where = f'x="{x(at)}" y="{top}" width="{width:.1f}" height="{HEIGHT}"'
+            marks.append(f'<rect class="restart" {where}/>')
+        else:
+            where = f'x1="{x(at)}" x2="{x(at)}" y1="{top + HEIGHT - 9}" y2="{top + HEIGHT}"'
+            marks.append(f'<line class="{what.split()[0]}" {where}/>')
+    return marks
+
+
+def picture(runs: list[dict[str, Any]]) -> str:
+    """The whole drawing."""
+    height = TOP + len(runs) * (HEIGHT + GAP)
+    legend = (
+        "Four runners; each second one is killed with -9 (red) or stopped for a while (yellow). "
+        "Shaded: the server is killed and starts again."
+    )
+    panels = [panel(data, TOP + 18 + n * (HEIGHT + GAP)) for n, data in enumerate(runs)]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}">',
+            f"<style>{STYLE}</style>",
+            f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
+            f'<text class="small" x="{LEFT}" y="20">{legend}</text>',
+            *panels,
+            "</svg>\n",
+        ]
+    )
+
+
+def main() -> None:
+    """Run, keep, draw."""
+    if "--draw" not in sys.argv:
+        runs = []
+        for kind, name in KINDS.items():
+            print(f"a minute of chaos on {name}", file=sys.stderr)
+            runs.append(run(kind))
+        lines = ",\n".join(json.dumps(data) for data in runs)
+        DATA.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    PICTURE.write_text(picture(json.loads(DATA.read_text())), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
