@@ -56,6 +56,19 @@ def _roll_back(connection: Connection, can: Capabilities) -> None:
 
 
 @contextmanager
+def bare_transaction(driver: Any) -> Iterator[None]:
+    """A transaction that writes, on the connection of sqlite3 itself; see ``transaction``."""
+    driver.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        driver.execute("COMMIT")
+    except BaseException:
+        if driver.in_transaction:
+            driver.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
 def savepoint(connection: Connection, can: Capabilities) -> Iterator[None]:
     """All of the block or nothing, in a transaction that goes on.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from sqlalchemy import Engine
@@ -143,7 +144,9 @@ class QueueRepository:
         except StoreError:
             if not outcomes:
                 raise
-        return self._transactions.write(lambda tx: exchanging.exchange_singly(tx, outcomes, ask))
+        return self._transactions.write(
+            lambda tx: exchanging.exchange_singly(tx, outcomes, ask), savepoints=True
+        )
 
     def _keep_budget(self, max_bytes: int, spared: list[str]) -> None:
         self._in_steps(lambda tx, most: removing.evict_step(tx, max_bytes, spared, most), None)
@@ -153,10 +156,12 @@ class QueueRepository:
         removed = 0
         while limit is None or removed < limit:
             left = None if limit is None else limit - removed
+            begun = monotonic()
             done = self._transactions.write(partial(step, most=left))
             removed += done.removed
-            if not done.more:
+            if not done.more or removed == limit:
                 break
+            self._transactions.let_others_in(monotonic() - begun)
         return removed
 
     def hold(self, runner_id: str, tokens: Sequence[str], *, now: float, hold_for: float) -> Held:

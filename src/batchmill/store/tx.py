@@ -100,19 +100,32 @@ class Compiled:
 class Tx:
     """One transaction on one connection, as operations see it."""
 
-    __slots__ = ("_begun", "_compiler", "_driver", "_packets", "can", "connection", "shard")
+    __slots__ = ("_begun", "_compiler", "_connection", "_driver", "_packets", "can", "shard")
 
-    def __init__(self, connection: Connection, compiler: Compiler) -> None:
-        check_encoding(connection, compiler.can)
-        self.connection = connection
+    def __init__(
+        self, connection: Connection | None, compiler: Compiler, driver: Any = None
+    ) -> None:
+        """On a connection of SQLAlchemy's, or on the driver's alone; see :func:`is_unwatched`."""
         self.can = compiler.can
+        self._connection = connection
         self.shard = random.randrange(self.can.shards)
         """The one row of the byte total that this transaction adds to."""
         self._begun = False
         self._compiler = compiler
-        self._driver = _bare_driver(connection, compiler.can)
-        limit = compiler.can.packet_limit
-        self._packets = None if limit is None else Packets(connection, limit)
+        self._driver = driver
+        self._packets: Packets | None = None
+        if connection is not None:
+            check_encoding(connection, compiler.can)
+            self._driver = _bare_driver(connection, compiler.can)
+            if compiler.can.packet_limit is not None:
+                self._packets = Packets(connection, compiler.can.packet_limit)
+
+    @property
+    def connection(self) -> Connection:
+        """SQLAlchemy's connection, for what the driver's can't do."""
+        if self._connection is None:
+            raise RuntimeError("this transaction runs on the driver's connection alone")
+        return self._connection
 
     def listed(self, values: Iterable[str | int]) -> Any:
         """A list as one parameter; see :func:`batchmill.store.statements.common.among`."""
@@ -241,12 +254,26 @@ def _bare_driver(connection: Connection, can: Capabilities) -> Any:
     SQLAlchemy's own work for a small statement takes longer than SQLite's (measured). It is left
     out where it does nothing but that: where nobody listens and nothing is echoed.
     """
-    if not can.bare_statements or getattr(connection, "_echo", True):
-        return None
-    listened_to = (connection, connection.engine, connection.dialect)
-    if any(getattr(each, "_has_events", True) for each in listened_to):
+    watched = getattr(connection, "_echo", True) or getattr(connection, "_has_events", True)
+    if watched or not can.bare_statements or _is_listened_to(connection.engine):
         return None
     return connection.connection.driver_connection
+
+
+def _is_listened_to(engine: Engine) -> bool:
+    return any(getattr(each, "_has_events", True) for each in (engine, engine.dialect))
+
+
+def is_unwatched(engine: Engine, can: Capabilities) -> bool:
+    """Whether whole transactions may run on the driver's connection, taken from the pool alone.
+
+    SQLAlchemy's connection around it takes as long as all of the Python in an exchange of one
+    target (measured on SQLite), where there is nothing for it to do.
+    """
+    if can.lossy or not can.bare_statements or _is_listened_to(engine):
+        return False
+    logs: Any = getattr(engine, "_should_log_info", None)
+    return logs is not None and not logs()
 
 
 def _documents(build: Build, rows: Sequence[Params], most: int) -> Iterator[Call]:
