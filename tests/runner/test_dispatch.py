@@ -58,13 +58,15 @@ def test_an_idle_one_polls_at_the_next_ready_time_or_the_interval():
 
 
 def test_a_wake_is_not_lost_while_an_exchange_is_under_way():
-    """A submit during an exchange makes the next one due at once."""
+    """A submit during an exchange makes the next one due at once, and nothing is dry before it."""
     dispatch = Dispatch(1, poll_interval=1.0)
-    ask = dispatch.ask(0.0)
+    answered(dispatch, 0.0)
+    assert dispatch.dry
+    ask = dispatch.ask(1.0)
     dispatch.wake()
-    dispatch.answer(ask, Exchange(), now=0.0, ready_in=None)
+    dispatch.answer(ask, Exchange(), now=1.0, ready_in=None)
     assert not dispatch.dry
-    assert dispatch.due() <= 0.0
+    assert dispatch.due() <= 1.0
 
 
 def test_what_could_not_be_stored_is_kept_in_order_and_tried_later():
