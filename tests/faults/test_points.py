@@ -18,7 +18,7 @@ from batchmill.store.operations import removing
 from tests.faults.operations import WRITES, Call, prepared
 from tests.support import injection
 from tests.support.database import Database, Dump
-from tests.support.fixtures import on_servers_for_long
+from tests.support.fixtures import on_servers_for_long, on_sqlite
 from tests.support.injection import (
     AFTER_COMMIT,
     AFTER_STATEMENT,
@@ -108,7 +108,7 @@ def bench(database: Database, name: str, monkeypatch) -> Bench:
     return Bench(database, store, points, call, start, before, after, counts, odd, steps)
 
 
-@on_servers_for_long
+@on_sqlite
 @EVERY_WRITE
 @KINDS
 def test_an_error_at_a_statement(bench: Bench, kinds: tuple[str, ...]) -> None:
@@ -116,20 +116,20 @@ def test_an_error_at_a_statement(bench: Bench, kinds: tuple[str, ...]) -> None:
     for kind in kinds:
         for point in (BEFORE_STATEMENT, AFTER_STATEMENT):
             for nth in range(bench.counts.of(point)):
-                _meet_once(bench, kind, point, nth)
+                meet_once(bench, kind, point, nth)
 
 
-@on_servers_for_long
+@on_sqlite
 @EVERY_WRITE
 @KINDS
 def test_an_error_in_place_of_a_commit(bench: Bench, kinds: tuple[str, ...]) -> None:
     """A commit that fails is tried again, or our error comes out and nothing is stored."""
     for kind in kinds:
         for nth in range(bench.counts.of(BEFORE_COMMIT)):
-            _meet_once(bench, kind, BEFORE_COMMIT, nth)
+            meet_once(bench, kind, BEFORE_COMMIT, nth)
 
 
-def _meet_once(bench: Bench, kind: str, point: str, nth: int) -> None:
+def meet_once(bench: Bench, kind: str, point: str, nth: int) -> None:
     where, expected = (kind, point, nth), bench.database.faults[kind]
     fault = Fault(point, nth, lambda: bench.database.fault(kind))
     error = bench.attempt(fault)
@@ -145,7 +145,7 @@ def _meet_once(bench: Bench, kind: str, point: str, nth: int) -> None:
     bench.again(where)
 
 
-@on_servers_for_long
+@on_sqlite
 @EVERY_WRITE
 def test_an_error_after_a_commit(bench: Bench) -> None:
     """A commit whose answer is lost has stored all of it, though the call raises."""
@@ -160,7 +160,7 @@ def test_an_error_after_a_commit(bench: Bench) -> None:
 OTHER_TREES = (KeyboardInterrupt, RuntimeError, OverflowError)
 
 
-@on_servers_for_long
+@on_sqlite
 @EVERY_WRITE
 def test_an_exception_of_another_tree(bench: Bench) -> None:
     """Ctrl-C, or an error in code around the driver, leaves no trace either."""
@@ -178,7 +178,7 @@ def test_an_exception_of_another_tree(bench: Bench) -> None:
                 bench.again(where)
 
 
-@on_servers_for_long
+@on_sqlite
 @EVERY_WRITE
 def test_an_error_that_lasts(bench: Bench) -> None:
     """From some statement on nothing works any more: our error, and what is stored is whole."""
@@ -191,7 +191,7 @@ def test_an_error_that_lasts(bench: Bench) -> None:
                 bench.again((kind, nth))
 
 
-@on_servers_for_long
+@on_sqlite
 @EVERY_WRITE
 def test_a_rollback_that_fails_too(bench: Bench) -> None:
     """The connection is given up, and with it what it had done."""

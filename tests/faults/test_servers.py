@@ -14,7 +14,7 @@ import pytest
 from batchmill.errors import JobExists, StoreBusy, StoreError, StoreUnavailable
 from batchmill.store import BatchRepository
 from batchmill.store.failures import translate
-from tests.faults.test_points import Bench, bench
+from tests.faults.test_points import Bench, bench, meet_once
 from tests.store.support import done, exchange, job, submit, targets
 from tests.support.fixtures import on_servers
 from tests.support.injection import (
@@ -86,6 +86,16 @@ def test_an_error_that_passes_is_tried_again(bench: Bench) -> None:
                 assert bench.attempt(whole) is None, (kind, point, nth)
                 assert whole.raised == 1
                 assert bench.check((kind, point, nth)) == bench.after
+
+
+@on_servers
+@SOME_WRITES
+def test_an_error_that_does_not_pass(bench: Bench) -> None:
+    """A full disk, or what nobody expects: our error and no trace, or done in another way."""
+    for kind in ("full", "other"):
+        for point in (BEFORE_STATEMENT, BEFORE_COMMIT):
+            for nth in range(bench.counts.of(point)):
+                meet_once(bench, kind, point, nth)
 
 
 class Cut:
