@@ -84,13 +84,3 @@ def test_command_is_declared() -> None:
     """The ``batchmill`` command is ``batchmill.cli:main``."""
     commands = {e.name: e.value for e in distribution("batchmill").entry_points}
     assert commands == {"batchmill": "batchmill.cli:main"}
-
-
-@pytest.mark.checkout
-def test_lowest_versions_are_tested() -> None:
-    """The lowest versions that pyproject.toml allows are those that .ci/lowest-test installs."""
-    script = (TOP / ".ci" / "lowest-test").read_text()
-    for requirement in project()["project"]["dependencies"]:
-        name, version = requirement.split(">=")
-        exact = version if version.count(".") == 2 else f"{version}.0"
-        assert f'"{name}=={exact}"' in script
