@@ -37,6 +37,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 migrate.upgrade(engine)
 migrate.verify(engine)
+engine.dispose()
 """
 
 
