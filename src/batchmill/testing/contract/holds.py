@@ -237,6 +237,7 @@ class Losing(SubmittedContract):
         released = steps.release(now=T + 60, max_attempts=1)
         assert (released.put_back, released.failed, released.settled) == (0, [], [])
         assert statuses_in(store, "a") == ["pending", "pending"]
-        assert job_in(store, "a").status is JobStatus.CANCELLED
+        job = job_in(store, "a")
+        assert (job.status, job.lease) == (JobStatus.CANCELLED, T + 60)
         answer = steps.exchange(done(claim), want=5, now=T + 61)
         assert (answer.refused, answer.claims) == ([claim.token], [])
