@@ -52,7 +52,7 @@ def kept(story: Story) -> dict[str, Any]:
         "database": story.kind,
         "undisturbed": round(story.undisturbed, 1),
         "targets stored a second": [int(story.rate(second)) for second in range(seconds)],
-        "events": [[round(event.at, 1), event.what, event.whom] for event in story.events],
+        "events": [[round(e.at, 1), e.what, e.whom, round(e.lasts, 1)] for e in story.events],
         "back at 90 % after": [round(story.back_after(event), 1) for event in story.hurt()],
         "last second": round(story.events[-1].at, 1),
     }
@@ -93,14 +93,14 @@ def _at(height: float) -> str:
 
 def _events(data: dict[str, Any], x: Any, top: float) -> list[str]:
     marks = []
-    for at, what, whom in data["events"]:
+    for at, what, _, lasts in data["events"]:
         if what == "restart":
-            width = x(at + float(whom.split()[-2])) - x(at)
+            width = x(at + lasts) - x(at)
             where = f'x="{x(at)}" y="{top}" width="{width:.1f}" height="{HEIGHT}"'
             marks.append(f'<rect class="restart" {where}/>')
         else:
             where = f'x1="{x(at)}" x2="{x(at)}" y1="{top + HEIGHT - 9}" y2="{top + HEIGHT}"'
-            marks.append(f'<line class="{what.split()[0]}" {where}/>')
+            marks.append(f'<line class="{what}" {where}/>')
     return marks
 
 

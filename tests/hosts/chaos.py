@@ -36,6 +36,8 @@ RUNNERS, WORKERS = 4, 2
 FETCH = 0.2
 """Seconds of a fetch: it bounds the rate, and not a machine that others use too."""
 HOLD = 2.0
+LONG_STOPS = 0.15
+"""The share of stops that last longer than a hold: what is in flight there is taken over."""
 BACK_WITHIN = HOLD + 5
 ENDS_WITHIN = 90.0
 
@@ -56,6 +58,8 @@ class Event:
     at: float
     what: str
     whom: str
+    lasts: float = 0.0
+    """Of a stop, and of a restart: until the server takes connections again."""
 
 
 @dataclass
@@ -82,13 +86,23 @@ class Story:
         return self.rate(begin, end - begin)
 
     def back_after(self, event: Event, share: float = 0.9) -> float:
-        """Seconds from an event to the end of the first second that has this share of the rate."""
+        """Seconds from an event to the end of the first second that has this share of the rate.
+
+        Those in which there is no server don't count.
+        """
         step = 0.05
         for number in range(int(60 / step)):
             begin = event.at + number * step
             if self.rate(begin) >= share * self.undisturbed:
-                return begin + 1 - event.at
+                return begin + 1 - event.at - self._away(event.at, begin + 1)
         return 60.0
+
+    def _away(self, begin: float, end: float) -> float:
+        """Seconds of this time in which there was no server."""
+        restarts = [event for event in self.events if event.what == "restart"]
+        return sum(
+            max(0.0, min(end, each.at + each.lasts) - max(begin, each.at)) for each in restarts
+        )
 
     def hurt(self) -> list[Event]:
         """The kills and the restarts."""
@@ -269,7 +283,7 @@ class Chaos:
         self._server.start()
         forget(database)
         took = time.time() - begun
-        story.events.append(Event(begun - self._begun, "restart", f"server, away for {took:.1f} s"))
+        story.events.append(Event(begun - self._begun, "restart", "server", took))
         return took
 
     def _hurt_one(self, nursery: Nursery) -> Event:
@@ -283,9 +297,9 @@ class Chaos:
             self._runners[number] = nursery.runner()
             return Event(at - self._begun, "kill", runner.name)
         runner.send(signal.SIGSTOP)
-        longer = self._chance.choice([0.3, 0.6, HOLD + 1])
-        self._stopped.append((at + longer, runner))
-        return Event(at - self._begun, f"stop for {longer} s", runner.name)
+        lasts = HOLD + 1 if self._chance.random() < LONG_STOPS else self._chance.uniform(0.1, 0.7)
+        self._stopped.append((at + lasts, runner))
+        return Event(at - self._begun, "stop", runner.name, lasts)
 
     def _resume(self) -> None:
         now = time.time()

@@ -16,7 +16,7 @@ from tests.support.tables import print_later
 
 def show(story: Story) -> None:
     """Print how it went."""
-    kinds = [event.what.split()[0] for event in story.events]
+    kinds = [event.what for event in story.events]
     events = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in sorted(set(kinds)))
     begin, end = story.calm[1], story.events[-1].at
     rates = f"undisturbed {story.undisturbed:.0f}/s, disturbed {story.rate(begin, end - begin):.0f}"
