@@ -15,6 +15,9 @@ from tests.support.tables import summarise
 
 __all__ = ["mariadb_server", "postgresql_server"]
 
+# Here, since the command's tests import it too, and come first.
+pytest.register_assert_rewrite("tests.migrations.places")
+
 LEAVE_WITHIN = 5.0
 """Seconds that a thread may take to end after its test."""
 
