@@ -61,7 +61,7 @@ def test_some_chaos(tmp_path):
 
     What is tested at the same time has a say in the rate of so short a time.
     """
-    go_through("postgresql", tmp_path, Plan(calm=2, wild=7, restarts=1, targets=10))
+    go_through("postgresql", tmp_path, Plan(calm=4, wild=7, restarts=1, targets=10))
 
 
 @pytest.mark.soak
