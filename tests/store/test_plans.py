@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import re
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,31 +10,18 @@ import pytest
 from sqlalchemy import Engine
 
 from batchmill.store import BatchRepository, create_store_engine, migrate
-from batchmill.store.statements import jobs, runners, targets, totals, turns
+from batchmill.store.capabilities import capabilities_of_kind
+from batchmill.store.statements import jobs
 from batchmill.store.tx import Compiler
+from tests.store.plans import WALKS_AN_INDEX, WHOLE_TABLE, statements
 from tests.store.support import exchange, submit
 
-WHOLE_TABLE = {"count_by_status", "count_targets_by_status"}
-"""What stats() runs, documented as a scan."""
-WALKS_AN_INDEX = {"oldest_lease", "list_jobs", "evictable_jobs"}
-"""What reads an index from one end, only as far as its page or step goes."""
 GROWING = re.compile(r"SCAN (batch_job|batch_target|following|pending)\b(?!.*status_caller_ix)")
 """A walk of one of these tables, but for the index that holds live jobs only."""
-
-
-ELSEWHERE = {"fresh_number", "announce"}
-"""What needs a sequence or a push, which SQLite hasn't; nor does it take sets of values at once."""
-
-
-def _statements() -> Iterator[Any]:
-    for module in (jobs, runners, targets, totals, turns):
-        for name, build in vars(module).items():
-            own = isinstance(build, types.FunctionType) and build.__module__ == module.__name__
-            if own and not name.startswith("_") and name not in ELSEWHERE:
-                _, *flags = inspect.signature(build).parameters
-                choices = [(False,) if flag == "many" else (False, True) for flag in flags]
-                for variant in itertools.product(*choices):
-                    yield pytest.param(build, variant, id=f"{name}{list(variant) or ''}")
+STATEMENTS = [
+    pytest.param(*statement, id=str(statement))
+    for statement in statements(capabilities_of_kind("sqlite"))
+]
 
 
 @pytest.fixture(scope="module", params=["live jobs", "only kept jobs"])
@@ -61,7 +45,7 @@ def filled(
     engine.dispose()
 
 
-@pytest.mark.parametrize(("build", "variant"), list(_statements()))
+@pytest.mark.parametrize(("build", "variant"), STATEMENTS)
 def test_no_statement_scans_a_growing_table(
     filled: Engine, build: Callable[..., Any], variant: tuple[bool, ...]
 ) -> None:

@@ -10,8 +10,10 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     GenerativeSelect,
+    Select,
     Table,
     Text,
+    and_,
     bindparam,
     case,
     column,
@@ -21,6 +23,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from batchmill.records import KEY_STATUSES, LIVE_STATUSES
 from batchmill.store.capabilities import Capabilities
@@ -94,6 +97,41 @@ def among(can: Capabilities, column: Any, name: str) -> ColumnElement[bool]:
     return chosen
 
 
+class _ArrayOf(FunctionElement[Any]):
+    """Values as an array, as PostgreSQL writes it; its dialect needn't be loaded for it."""
+
+    inherit_cache = True
+
+
+@compiles(_ArrayOf)
+def _write_array(element: _ArrayOf, compiler: Any, **kw: Any) -> str:
+    return f"ARRAY[{compiler.process(element.clauses, **kw)}]"
+
+
+def looked_up(can: Capabilities, column: Any, value: Any) -> ColumnElement[bool]:
+    """The column of a table that grows equals what another row says: found by an index, each.
+
+    Where a planner may join by a hash instead, it is kept from it: it would read all kept rows
+    for a few, by the statistics of a time when there were few, or many in flight.
+    """
+    if can.lists != "array":
+        return column == value  # type: ignore[no-any-return]
+    equal: ColumnElement[bool] = column.op("=", is_comparison=True)(func.any(_ArrayOf(value)))
+    return equal
+
+
+def named_by(can: Capabilities, many: bool, column: Any, value: Any) -> ColumnElement[bool]:
+    """The column equals a value that is given; see :func:`given`.
+
+    The rows are to be found one by one, in the order in which they are given, so that two
+    transactions lock them in the same one. A planner that knows a small table would walk it for
+    each, and keep that plan when it has grown: it is led to expect one row that is given.
+    """
+    if not many or can.lists != "array":
+        return column == value  # type: ignore[no-any-return]
+    return and_(looked_up(can, column, value), func.coalesce(value, word("")) == value)
+
+
 def locked(can: Capabilities, query: _Query, *tables: Table, skip: bool = False) -> _Query:
     """The query, locking the rows that it finds in these tables, where the database locks rows.
 
@@ -146,6 +184,19 @@ def given(can: Capabilities, many: bool, **types: Any) -> Mapping[str, ColumnEle
         bindparam(GIVEN, type_=Text), text(f"'$[*]' COLUMNS ({', '.join(paths)})")
     )
     return dict(rows.table_valued(*columns, name="given").c)
+
+
+def next_pending(target: Any, job_id: Any, place: Any) -> Select[tuple[int]]:
+    """The lowest index of a job's pending targets at a place.
+
+    Not the least of all: PostgreSQL may read every target that is left to find it.
+    """
+    return (
+        select(target.c.idx)
+        .where(target.c.job_id == job_id, place, target.c.status == word("pending"))
+        .order_by(target.c.idx)
+        .limit(1)
+    )
 
 
 def lost_from() -> Any:

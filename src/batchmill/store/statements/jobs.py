@@ -26,6 +26,7 @@ from batchmill.store.statements.common import (
     given,
     live,
     locked,
+    named_by,
     number,
     word,
 )
@@ -151,7 +152,7 @@ def add_to_job(can: Capabilities, many: bool) -> Executable:
     )
     return (
         update(JOB)
-        .where(JOB.c.id == new["of_job"])
+        .where(named_by(can, many, JOB.c.id, new["of_job"]))
         .values(
             status=new["status"],
             error=func.coalesce(new["error"], JOB.c.error),
@@ -198,15 +199,15 @@ def list_jobs(
 
 
 def expired_jobs(_: Capabilities) -> Executable:
-    """The next jobs to sweep, with what they take; never one on which a hold still stands."""
-    held = (
-        select(TURN.c.job_id)
-        .where(TURN.c.job_id == JOB.c.id, TURN.c.held_until > number("now_ms"))
-        .exists()
-    )
+    """The next jobs to sweep, with what they take; never one on which a hold still stands.
+
+    Its turn is looked up for each, not joined to: of a join a planner may make a walk of all turns.
+    """
+    until = select(TURN.c.held_until).where(TURN.c.job_id == JOB.c.id).scalar_subquery()
+    free = func.coalesce(until, number("now_ms")) <= number("now_ms")
     return (
         select(JOB.c.id, JOB.c.targets_total, JOB.c.nbytes)
-        .where(JOB.c.lease <= number("expired"), ~held)
+        .where(JOB.c.lease <= number("expired"), free)
         .order_by(JOB.c.lease, JOB.c.id)
         .limit(number("limit"))
     )

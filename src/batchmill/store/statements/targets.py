@@ -20,7 +20,16 @@ from sqlalchemy import (
 from sqlalchemy import cast as sql_cast
 
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.statements.common import JOB, TARGET, among, given, number, word
+from batchmill.store.statements.common import (
+    JOB,
+    TARGET,
+    among,
+    given,
+    named_by,
+    next_pending,
+    number,
+    word,
+)
 from batchmill.validation import MAX_COUNT
 
 
@@ -110,7 +119,7 @@ def write_target(can: Capabilities, many: bool) -> Executable:
     )
     return (
         update(TARGET)
-        .where(TARGET.c.job_id == new["of_job"], TARGET.c.idx == new["at_idx"])
+        .where(named_by(can, many, TARGET.c.job_id, new["of_job"]), TARGET.c.idx == new["at_idx"])
         .values(
             {name: new[name] for name in ("status", "error", "hint", "nbytes", "result")}
             | {"attempt": TARGET.c.attempt + new["started"], "lost": TARGET.c.lost + new["losses"]}
@@ -119,12 +128,8 @@ def write_target(can: Capabilities, many: bool) -> Executable:
 
 
 def lowest_pending(_: Capabilities) -> Executable:
-    """The index of a job's next target from ``start`` on, NULL when none is pending."""
-    return select(func.min(TARGET.c.idx)).where(
-        TARGET.c.job_id == bindparam("job_id"),
-        TARGET.c.idx >= number("start"),
-        TARGET.c.status == word("pending"),
-    )
+    """The index of a job's next target from ``start`` on; no row when none is pending."""
+    return next_pending(TARGET, bindparam("job_id"), TARGET.c.idx >= number("start"))
 
 
 def put_back_running(can: Capabilities) -> Executable:

@@ -32,8 +32,11 @@ from batchmill.store.statements.common import (
     among,
     given,
     locked,
+    looked_up,
     lost_from,
+    named_by,
     next_number,
+    next_pending,
     number,
     word,
 )
@@ -91,13 +94,18 @@ def lock_all_turns(can: Capabilities) -> Executable:
     return locked(can, select(TURN.c.job_id).order_by(TURN.c.job_id), TURN)
 
 
-def _its_job() -> Any:
+def _its_job(can: Capabilities) -> Any:
     """The job of a turn, looked up by its id.
 
     Written so that only this way round can use an index: by statistics from a time when the
     rotation was empty, a planner would walk all kept jobs to look for the turn of each.
     """
-    return JOB.c.id == func.coalesce(TURN.c.job_id, word(""))
+    return looked_up(can, JOB.c.id, func.coalesce(TURN.c.job_id, word("")))
+
+
+def _its_target(can: Capabilities, target: Any, idx: Any) -> Any:
+    """The target of a turn at this index."""
+    return and_(looked_up(can, target.c.job_id, TURN.c.job_id), target.c.idx == idx)
 
 
 def _along(can: Capabilities, query: Any, index: str, *others: Any) -> Select[Any]:
@@ -131,11 +139,7 @@ def _with_target(columns: tuple[Any, ...], target: Any) -> Select[Any]:
 def _pending_after(can: Capabilities) -> Any:
     """The index of the next pending target after one that has just finished."""
     pending = TARGET.alias("pending")
-    after = select(func.min(pending.c.idx)).where(
-        pending.c.job_id == TURN.c.job_id,
-        pending.c.idx > TURN.c.next_idx,
-        pending.c.status == word("pending"),
-    )
+    after = next_pending(pending, TURN.c.job_id, pending.c.idx > TURN.c.next_idx)
     return case((among(can, TURN.c.token, "tokens"), after.scalar_subquery()))
 
 
@@ -157,9 +161,8 @@ def held_turns(can: Capabilities, locking: bool) -> Executable:
         TURN.c.home,
         following.c.idx,
     )
-    joined = TURN.join(JOB, _its_job()).outerjoin(
-        following, and_(following.c.job_id == TURN.c.job_id, following.c.idx == _pending_after(can))
-    )
+    after = _its_target(can, following, _pending_after(can))
+    joined = TURN.join(JOB, _its_job(can)).outerjoin(following, after)
     query = (
         _with_target(columns, following)
         .select_from(joined)
@@ -177,11 +180,15 @@ def _open_to(shared: bool) -> Any:
 
 
 def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executable:
-    """The turns that are ready, lowest first, each with its job and its next target."""
+    """The turns that are ready, lowest first, each with its job and its next target.
+
+    The holder, which none of them has, is in the order too: PostgreSQL takes the index for sorted
+    only by columns that are named or equal something, and would sort all that wait, each joined.
+    MariaDB would sort for it, and lock them all.
+    """
+    places = (TURN.c.turn, TURN.c.job_id)
     columns = (TURN.c.next_idx, TURN.c.targets_failed, TURN.c.busy_since)
-    joined = TURN.join(JOB, _its_job()).join(
-        TARGET, and_(TARGET.c.job_id == TURN.c.job_id, TARGET.c.idx == TURN.c.next_idx)
-    )
+    joined = TURN.join(JOB, _its_job(can)).join(TARGET, _its_target(can, TARGET, TURN.c.next_idx))
     query = (
         _with_target(columns, TARGET)
         .select_from(joined)
@@ -191,7 +198,7 @@ def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executabl
             TURN.c.ready_at <= number("now_ms"),
             _open_to(shared),
         )
-        .order_by(TURN.c.turn, TURN.c.job_id)
+        .order_by(*(places if can.hints else (TURN.c.holder, *places)))
         .limit(number("want"))
     )
     along = _along(can, query, _ROTATION, JOB, TARGET)
@@ -211,11 +218,9 @@ def write_turn(can: Capabilities, many: bool) -> Executable:
     texts = dict.fromkeys(("holder", "token"), Text)
     values = dict.fromkeys(numbers, BigInteger) | texts
     new = given(can, many, of_job=Text, old_token=Text, **values)
-    return (
-        update(TURN)
-        .where(TURN.c.job_id == new["of_job"], TURN.c.token.is_not_distinct_from(new["old_token"]))
-        .values({name: new[name] for name in values})
-    )
+    its_turn = named_by(can, many, TURN.c.job_id, new["of_job"])
+    written = update(TURN).where(its_turn, TURN.c.token.is_not_distinct_from(new["old_token"]))
+    return written.values({name: new[name] for name in values})
 
 
 def take_turn(can: Capabilities, many: bool) -> Executable:
@@ -224,7 +229,7 @@ def take_turn(can: Capabilities, many: bool) -> Executable:
     new = given(can, many, of_job=Text, **values)
     return (
         update(TURN)
-        .where(TURN.c.job_id == new["of_job"], TURN.c.holder.is_(None))
+        .where(named_by(can, many, TURN.c.job_id, new["of_job"]), TURN.c.holder.is_(None))
         .values({name: new[name] for name in values})
     )
 
@@ -276,7 +281,7 @@ def current_holds(can: Capabilities) -> Executable:
     """Which of a list of tokens a runner still holds, with their jobs."""
     query = (
         select(TURN.c.token, TURN.c.job_id, JOB.c.status)
-        .select_from(TURN.join(JOB, _its_job()))
+        .select_from(TURN.join(JOB, _its_job(can)))
         .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.job_id)
     )
@@ -311,7 +316,7 @@ def first_lost_turn(_: Capabilities) -> Executable:
 
 def lost_turns(can: Capabilities) -> Executable:
     """Turns that their runner has lost: a hold that lapsed, or a home that is gone."""
-    home_lost = _home_is_lost()
+    joined, home_lost = TURN.join(JOB, _its_job(can)), _home_is_lost()
     query = (
         select(
             TURN.c.job_id,
@@ -324,11 +329,7 @@ def lost_turns(can: Capabilities) -> Executable:
             JOB.c.created_at,
             TARGET.c.lost,
         )
-        .select_from(
-            TURN.join(JOB, _its_job()).outerjoin(
-                TARGET, and_(TARGET.c.job_id == TURN.c.job_id, TARGET.c.idx == TURN.c.next_idx)
-            )
-        )
+        .select_from(joined.outerjoin(TARGET, _its_target(can, TARGET, TURN.c.next_idx)))
         .where(_is_lost())
         .order_by(TURN.c.turn, TURN.c.job_id)
         .limit(number("limit"))
