@@ -27,30 +27,30 @@ NOW = 5000
 """The second at which all happens that isn't there from the start."""
 
 STATEMENTS = {
-    "submit": (9, 9, 9),
-    "submit that is reused": (6, 7, 7),
-    "submit of a local job": (11, 11, 11),
+    "submit": (8, 9, 9),
+    "submit that is reused": (5, 7, 7),
+    "submit of a local job": (10, 11, 11),
     "exchange with nothing to do": (3, 3, 3),
-    "exchange of 1 claim": (7, 6, 6),
-    "exchange of 1 outcome and 1 claim": (8, 9, 9),
-    "exchange of 32 outcomes and 32 claims": (8, 9, 9),
-    "exchange that settles 1": (6, 7, 7),
-    "exchange that settles 32": (6, 7, 7),
-    "exchange that evicts": (13, 18, 17),
+    "exchange of 1 claim": (6, 6, 6),
+    "exchange of 1 outcome and 1 claim": (7, 9, 9),
+    "exchange of 32 outcomes and 32 claims": (7, 9, 9),
+    "exchange that settles 1": (5, 7, 7),
+    "exchange that settles 32": (5, 7, 7),
+    "exchange that evicts": (12, 18, 17),
     "progress": (1, 1, 1),
     "status": (2, 2, 2),
     "results": (2, 2, 2),
-    "hold of 1": (5, 4, 4),
-    "hold of 32": (5, 4, 4),
+    "hold of 1": (4, 4, 4),
+    "hold of 32": (4, 4, 4),
     "release with nothing lost": (2, 2, 2),
-    "cancel": (5, 4, 4),
-    "cancel of a job in flight": (4, 3, 3),
+    "cancel": (4, 4, 4),
+    "cancel of a job in flight": (3, 3, 3),
     "sweep with nothing expired": (1, 1, 1),
-    "sweep of one step": (7, 9, 9),
+    "sweep of one step": (6, 9, 9),
     "evict with nothing over": (1, 1, 1),
-    "evict of one step": (9, 11, 11),
+    "evict of one step": (8, 11, 11),
 }
-"""On SQLite, PostgreSQL and MariaDB; SQLite's BEGIN is one of them, a server's goes with another.
+"""On SQLite, PostgreSQL and MariaDB, without BEGIN and COMMIT.
 
 A change is a change of what every call costs where the database is far away.
 """
@@ -66,7 +66,10 @@ def test_statements_of_each_call(database: Database, store: BatchRepository, siz
     for name, call in calls(store, size):
         with listening(points, Counts()) as counts:
             call()
-        sent[name] = counts.of(BEFORE_STATEMENT)
+        sent[name] = sum(
+            point == BEFORE_STATEMENT and not text.startswith("BEGIN")
+            for point, text in counts.passed
+        )
     assert sent == {name: expected[column] for name, expected in STATEMENTS.items()}
 
 
