@@ -75,7 +75,8 @@ def test_case_29_sweepers_evictors_and_recorders(database, store):
         store.touch_job(f"new-{number:02}", now=LATE)
     for number in range(JOBS // 4):
         submit(store, f"live-{number:02}", 3)
-        submit(store, f"young-{number:02}", 3, now=LATE)
+        submit(store, f"young-{number:02}", 3)
+        store.touch_job(f"young-{number:02}", now=LATE)
     deleted: list[int] = []
     fetched: Counter[tuple[str, int]] = Counter()
     brought: dict[int, list[Claim]] = {number: [] for number in range(4)}

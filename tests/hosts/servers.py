@@ -184,7 +184,7 @@ class PostgresqlServer(Server):
         """See :class:`Server`."""
         from tests.support.postgresql import PostgresqlDatabase
 
-        return PostgresqlDatabase(self.url)
+        return PostgresqlDatabase(self.url, hurried=False)
 
 
 class MariadbServer(Server):
@@ -258,7 +258,7 @@ class MariadbServer(Server):
         """See :class:`Server`."""
         from tests.support.mariadb import MariadbDatabase
 
-        return MariadbDatabase(self.url)
+        return MariadbDatabase(self.url, hurried=False)
 
 
 KINDS: dict[str, type[Server]] = {"postgresql": PostgresqlServer, "mariadb": MariadbServer}

@@ -30,11 +30,12 @@ class ServerDatabase(Database):
     row_locks = True
     triggers: ClassVar[tuple[str, ...]]
     in_a_hurry: ClassVar[str]
-    """SQL that keeps a commit from waiting for the disk: no test here ends the server."""
+    """SQL that keeps a commit from waiting for the disk."""
 
-    def __init__(self, server: str) -> None:
-        """Make it on the server that this URL is of."""
+    def __init__(self, server: str, *, hurried: bool = True) -> None:
+        """Make it on the server that this URL is of; not ``hurried`` where a test ends that."""
         self._server = make_url(server)
+        self._hurried = hurried
         self._free = _FREE.setdefault(server, [])
         self._odd: list[str] = []
         self._empty: str | None = None
@@ -61,7 +62,8 @@ class ServerDatabase(Database):
         name = f"batch_{next(_NUMBERS)}"
         with closing(self.connect(self._server)) as connection:
             run_on(connection, f"CREATE DATABASE {name}")
-            run_on(connection, self.in_a_hurry.format(name))
+            if self._hurried:
+                run_on(connection, self.in_a_hurry.format(name))
         return self._server.set(database=name).render_as_string(hide_password=False)
 
     def query(self, sql: str, *params: Any) -> list[Row]:
