@@ -57,9 +57,12 @@ def _roll_back(connection: Connection, can: Capabilities) -> None:
 
 @contextmanager
 def bare_transaction(driver: Any) -> Iterator[None]:
-    """A transaction that writes, on the connection of sqlite3 itself; see ``transaction``."""
-    driver.execute("BEGIN IMMEDIATE")
+    """A transaction that writes, on the connection of sqlite3 itself; see ``transaction``.
+
+    An interrupt may come when it has begun: not every pool rolls back what is left open.
+    """
     try:
+        driver.execute("BEGIN IMMEDIATE")
         yield
         driver.execute("COMMIT")
     except BaseException:

@@ -153,11 +153,14 @@ class Tx:
 
     def rows_of(self, *calls: Call) -> list[Sequence[Row]]:
         """All rows of each of several statements, none of which needs another's answer."""
-        rows = []
-        for answer in self._answers(calls):
-            cursor = answer if self._driver is not None else answer.cursor
-            rows.append(cursor.fetchall())
-            answer.close()
+        answers, rows = self._answers(calls), []
+        try:
+            for answer in answers:
+                cursor = answer if self._driver is not None else answer.cursor
+                rows.append(cursor.fetchall())
+        finally:
+            for answer in answers:
+                answer.close()
         return rows
 
     def run_all(self, *calls: Call) -> list[int]:
@@ -187,21 +190,36 @@ class Tx:
         if self._driver is None:
             return [self._run_watched(each) for each in calls]
         if not self.can.lossy:
-            return [self._run_bare(each) for each in calls]
+            return self._run_on_file(calls)
         with self._errors(), self._pipeline(calls):
-            return [self._run_bare(each) for each in calls]
+            return [self._run_bare(each, self._driver.cursor()) for each in calls]
 
     def _run_watched(self, each: Call) -> Any:
         return self.connection.exec_driver_sql(*self._prepared(each))
 
-    def _run_bare(self, each: Call) -> Any:
+    def _run_bare(self, each: Call, cursor: Any) -> Any:
         statement, layout = self._prepared(each)
-        cursor = self._driver.cursor()
         if isinstance(layout, list):
             cursor.executemany(statement, layout)
         else:
             cursor.execute(statement, layout)
         return cursor
+
+    def _run_on_file(self, calls: Sequence[Call]) -> list[Any]:
+        """The driver's cursors, none of which outlives an error.
+
+        Its frames would keep them, as long as it is kept itself, and a read that isn't over keeps
+        its snapshot through a ROLLBACK: whoever gets the connection next would read old rows.
+        """
+        cursors = [self._driver.cursor() for _ in calls]
+        try:
+            for each, cursor in zip(calls, cursors, strict=True):
+                self._run_bare(each, cursor)
+        except BaseException:
+            for cursor in cursors:
+                cursor.close()
+            raise
+        return cursors
 
     def _prepared(self, each: Call) -> tuple[str, Any]:
         """Text and parameters, as the driver takes them and the database is known to."""
