@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event
 
 from batchmill.errors import BatchmillError, StoreError
 from batchmill.store import BatchRepository, transactions
@@ -20,8 +21,10 @@ from tests.support import injection
 from tests.support.database import Database, Dump
 from tests.support.fixtures import on_servers_for_long, on_sqlite
 from tests.support.injection import (
+    AFTER_BEGIN,
     AFTER_COMMIT,
     AFTER_STATEMENT,
+    BEFORE_BEGIN,
     BEFORE_COMMIT,
     BEFORE_ROLLBACK,
     BEFORE_STATEMENT,
@@ -40,6 +43,17 @@ KINDS = pytest.mark.parametrize(
     ],
 )
 EVERY_WRITE = pytest.mark.parametrize("name", WRITES)
+BOTH_WAYS = pytest.mark.parametrize(
+    "watched", [False, True], ids=["driver-alone", "through-sqlalchemy"]
+)
+BOTH_WAYS_FOR_LONG = pytest.mark.parametrize(
+    "watched",
+    [
+        pytest.param(False, id="driver-alone"),
+        pytest.param(True, id="through-sqlalchemy", marks=pytest.mark.soak),
+    ],
+)
+AT_STATEMENTS = (BEFORE_BEGIN, AFTER_BEGIN, BEFORE_STATEMENT, AFTER_STATEMENT)
 
 
 @dataclass
@@ -92,34 +106,52 @@ class Bench:
 
 
 @pytest.fixture
-def bench(database: Database, name: str, monkeypatch) -> Bench:
-    """One of the writes, after it was done once without a fault."""
+def bench(database: Database, name: str, watched: bool, monkeypatch) -> Bench:
+    """One of the writes, after it was done once without a fault, the way that is asked for."""
     monkeypatch.setattr(transactions.time, "sleep", lambda _seconds: None)
     monkeypatch.setattr(removing, "STEP_JOBS", 2)
     store = database.store()
+    if watched:
+        event.listen(store.engine, "before_cursor_execute", lambda *_: None)
     call = prepared(store, name)
+    connections = connections_of(store.engine, monkeypatch)
     start, before, points = database.snapshot(), database.dump(), Points(store.engine)
     with listening(points, Counts()) as counts:
         call(store)
     after, odd = database.dump(), set(broken(database, submitted=False))
     assert before != after
+    assert bool(connections) == (watched or database.kind != "sqlite")
     assert not odd or name == "create_job"
     steps = WRITES[name].steps
     return Bench(database, store, points, call, start, before, after, counts, odd, steps)
 
 
+def connections_of(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One entry for each connection of SQLAlchemy's that is made from now on."""
+    made, connect = [], engine.connect
+
+    def counted() -> Any:
+        made.append("one")
+        return connect()
+
+    monkeypatch.setattr(engine, "connect", counted)
+    return made
+
+
 @on_sqlite
+@BOTH_WAYS
 @EVERY_WRITE
 @KINDS
 def test_an_error_at_a_statement(bench: Bench, kinds: tuple[str, ...]) -> None:
     """A driver's error before or after any statement: done after all, or our error and no trace."""
     for kind in kinds:
-        for point in (BEFORE_STATEMENT, AFTER_STATEMENT):
+        for point in AT_STATEMENTS:
             for nth in range(bench.counts.of(point)):
                 meet_once(bench, kind, point, nth)
 
 
 @on_sqlite
+@BOTH_WAYS
 @EVERY_WRITE
 @KINDS
 def test_an_error_in_place_of_a_commit(bench: Bench, kinds: tuple[str, ...]) -> None:
@@ -146,6 +178,7 @@ def meet_once(bench: Bench, kind: str, point: str, nth: int) -> None:
 
 
 @on_sqlite
+@BOTH_WAYS
 @EVERY_WRITE
 def test_an_error_after_a_commit(bench: Bench) -> None:
     """A commit whose answer is lost has stored all of it, though the call raises."""
@@ -161,11 +194,12 @@ OTHER_TREES = (KeyboardInterrupt, RuntimeError, OverflowError)
 
 
 @on_sqlite
+@BOTH_WAYS_FOR_LONG
 @EVERY_WRITE
 def test_an_exception_of_another_tree(bench: Bench) -> None:
     """Ctrl-C, or an error in code around the driver, leaves no trace either."""
     for kind in OTHER_TREES:
-        for point in (BEFORE_STATEMENT, AFTER_STATEMENT, BEFORE_COMMIT):
+        for point in (*AT_STATEMENTS, BEFORE_COMMIT):
             for nth in range(bench.counts.of(point)):
                 where = (kind, point, nth)
                 error = bench.attempt(Fault(point, nth, partial(kind, "not for anybody's eyes")))
@@ -179,12 +213,13 @@ def test_an_exception_of_another_tree(bench: Bench) -> None:
 
 
 @on_sqlite
+@BOTH_WAYS_FOR_LONG
 @EVERY_WRITE
 def test_an_error_that_lasts(bench: Bench) -> None:
     """From some statement on nothing works any more: our error, and what is stored is whole."""
     for kind in ("full", "other"):
+        make = partial(bench.database.fault, kind)
         for nth in range(bench.counts.of(BEFORE_STATEMENT)):
-            make = partial(bench.database.fault, kind)
             error = bench.attempt(Fault(BEFORE_STATEMENT, nth, make, lasting=True))
             assert type(error) is bench.database.faults[kind], (kind, nth, error)
             if bench.check((kind, nth)) == bench.before:
@@ -192,6 +227,7 @@ def test_an_error_that_lasts(bench: Bench) -> None:
 
 
 @on_sqlite
+@BOTH_WAYS_FOR_LONG
 @EVERY_WRITE
 def test_a_rollback_that_fails_too(bench: Bench) -> None:
     """The connection is given up, and with it what it had done."""
@@ -235,7 +271,21 @@ def test_the_points_are_where_they_are_said_to_be(database: Database) -> None:
     points = Points(store.engine)
     with listening(points, Counts()) as counts:
         prepared(store, "submit_job")(store)
-    kinds = [point for point, _ in counts.passed if point != BEFORE_ROLLBACK]
+    passed = [point for point, _ in counts.passed]
+    begun = [BEFORE_BEGIN, AFTER_BEGIN] if database.kind == "sqlite" else []
+    assert passed[: len(begun)] == begun
+    kinds = [point for point in passed if point in injection.POINTS]
     assert kinds[-2:] == [BEFORE_COMMIT, AFTER_COMMIT]
     assert kinds[:2] == [BEFORE_STATEMENT, AFTER_STATEMENT]
     assert set(kinds) == set(injection.POINTS)
+
+
+@on_sqlite
+def test_a_begin_that_is_interrupted_after_it(database: Database) -> None:
+    """The lock is given back, whether or not the application's pool resets its connections."""
+    store = database.store(pool_reset_on_return=None)
+    interrupted = Fault(AFTER_BEGIN, 0, KeyboardInterrupt)
+    with listening(Points(store.engine), interrupted), pytest.raises(KeyboardInterrupt):
+        prepared(store, "submit_job")(store)
+    with database.writing() as run:
+        assert run("SELECT count(*) FROM batch_job WHERE id = 'a'").fetchone() == (0,)

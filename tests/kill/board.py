@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine
 
 from tests.support.injection import (
+    AFTER_BEGIN,
     AFTER_COMMIT,
     AFTER_STATEMENT,
     BEFORE_COMMIT,
@@ -139,8 +140,8 @@ class Announcer:
 
 def _begins_to_write(point: str, statement: str) -> bool:
     """Its own BEGIN has been answered, where there is one, or it sends its first write."""
-    if point == AFTER_STATEMENT:
-        return statement.startswith("BEGIN")
+    if point == AFTER_BEGIN:
+        return True
     return point == BEFORE_STATEMENT and statement.startswith(("INSERT", "UPDATE", "DELETE"))
 
 

@@ -18,8 +18,11 @@ from typing import Any
 from batchmill.errors import RetryLater, SubmitRejected, TargetError
 from batchmill.runner import Result, Runner, RunnerConfig
 from batchmill.store import BatchRepository, create_store_engine
+from batchmill.store.capabilities import capabilities_of
+from batchmill.store.tx import is_unwatched
 from tests.kill.board import Announcer, Board
 from tests.runner.helpers import User
+from tests.support.injection import TellingConnection
 
 HOUR = timedelta(hours=1)
 CONFIG = RunnerConfig(
@@ -88,9 +91,12 @@ def submit_and_sweep(runner: Runner[User], store: Any, seed: int, ended: threadi
 def main() -> None:
     """Say that it is ready, begin at the first line, end with the input."""
     given = json.loads(sys.argv[1])
-    engine = create_store_engine(given["url"])
+    on_sqlite = given["url"].startswith("sqlite")
+    telling = {"connect_args": {"factory": TellingConnection}} if on_sqlite else {}
+    engine = create_store_engine(given["url"], **telling)
     announcer = Announcer(engine, Board(Path(given["board"])))
     store = Noted(BatchRepository(engine), announcer, Path(given["notes"]))
+    assert is_unwatched(engine, capabilities_of(engine.dialect)) == on_sqlite  # as in the field
     runner = Runner(store, fetch, CONFIG, resolve_caller=lambda name, _: User(name))
     print("ready", flush=True)
     sys.stdin.readline()

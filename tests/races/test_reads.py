@@ -64,9 +64,11 @@ def test_a_reader_between_any_two_statements(database, finished, remove):
     }
     snapshot = database.snapshot()
     for read in reads.values():
-        whole = read(finished)
+        database.restore(snapshot)
+        whole, statements = read(finished), _statements(finished, read)
+        assert whole is not None
         for point in (injection.BEFORE_STATEMENT, injection.AFTER_STATEMENT):
-            for nth in range(_statements(finished, read)):
+            for nth in range(statements):
                 database.restore(snapshot)
                 answer = _read_while(database, read, point, nth, remove)
                 assert answer in (whole, None), (point, nth)

@@ -2,14 +2,17 @@
 
 ``before statement``: in place of it. ``after statement``: the database has done it, and the driver
 says that it hasn't. ``before commit`` and ``after commit``: likewise around the driver's own
-commit, which comes after SQLAlchemy's event of that name.
+commit, which comes after SQLAlchemy's event of that name. ``before begin`` and ``after begin``:
+likewise around a BEGIN that the store sends itself, as it does to SQLite.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Engine, event
@@ -18,6 +21,8 @@ BEFORE_STATEMENT = "before statement"
 AFTER_STATEMENT = "after statement"
 BEFORE_COMMIT = "before commit"
 AFTER_COMMIT = "after commit"
+BEFORE_BEGIN = "before begin"
+AFTER_BEGIN = "after begin"
 BEFORE_ROLLBACK = "before rollback"
 POINTS = (BEFORE_STATEMENT, AFTER_STATEMENT, BEFORE_COMMIT, AFTER_COMMIT)
 
@@ -28,59 +33,61 @@ Listener = Callable[[str, str], None]
 class Points:
     """Tells a listener, in the thread that is at the point, of each point that an engine passes.
 
-    A server's driver tells by a cursor of ours: an event of SQLAlchemy's would make the store run
-    its statements another way than in the field. ``here.connection`` is then the driver's
-    connection that this thread used last; in a pipeline, ``after statement`` is when it is sent.
+    The driver tells, by a cursor of ours, and SQLite's by a connection of ours too: an event of
+    SQLAlchemy's would make the store run its statements another way than in the field.
+    ``here.connection`` is then the driver's connection that this thread used last; in a pipeline,
+    ``after statement`` is when it is sent. Several on one engine are told one after another.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.listener: Listener | None = None
         self.here = threading.local()
         self._dialect: Any = engine.dialect
-        if engine.dialect.name == "sqlite":
-            event.listen(engine, "do_execute", self._executing("execute"))
-            event.listen(engine, "do_executemany", self._executing("executemany"))
-        else:
-            event.listen(engine, "checkout", self._use_our_cursor)
-        self._wrap("do_commit", BEFORE_COMMIT, AFTER_COMMIT)
-        self._wrap("do_rollback", BEFORE_ROLLBACK, None)
+        of_engine: list[Points] = engine.__dict__.setdefault("_test_points", [])
+        attach = _attach_to_sqlite if engine.dialect.name == "sqlite" else _attach_to_server
+        if not of_engine:
+            event.listen(engine, "checkout", partial(attach, of_engine))
+        of_engine.append(self)
+        if engine.dialect.name != "sqlite":
+            self._wrap("do_commit", BEFORE_COMMIT, AFTER_COMMIT)
+            self._wrap("do_rollback", BEFORE_ROLLBACK, None)
 
-    def _tell(self, point: str, statement: str = "") -> None:
+    def tell(self, connection: Any, point: str, statement: str = "") -> None:
+        """This thread is at a point."""
+        self.here.connection = connection
         if self.listener is not None:
             self.listener(point, statement)
-
-    def _executing(self, name: str) -> Callable[..., bool]:
-        def execute(cursor: Any, statement: str, parameters: Any, _context: Any) -> bool:
-            self._tell(BEFORE_STATEMENT, statement)
-            getattr(cursor, name)(statement, parameters)
-            self._tell(AFTER_STATEMENT, statement)
-            return True  # the dialect need not execute it once more
-
-        return execute
-
-    def _use_our_cursor(self, connection: Any, *_: object) -> None:
-        named = "cursor_factory" if hasattr(connection, "cursor_factory") else "cursorclass"
-        theirs = getattr(connection, named)
-        if not issubclass(theirs, _Telling):
-            setattr(connection, named, type("Cursor", (_Telling, theirs), {"points": self}))
 
     def _wrap(self, name: str, before: str, after: str | None) -> None:
         original = getattr(self._dialect, name)
 
         def wrapped(connection: Any) -> None:
-            self.here.connection = getattr(connection, "driver_connection", connection)
-            self._tell(before)
+            driver = getattr(connection, "driver_connection", connection)
+            self.tell(driver, before)
             original(connection)
             if after is not None:
-                self._tell(after)
+                self.tell(driver, after)
 
         setattr(self._dialect, name, wrapped)
+
+
+def _attach_to_server(points: list[Points], connection: Any, *_: object) -> None:
+    named = "cursor_factory" if hasattr(connection, "cursor_factory") else "cursorclass"
+    theirs = getattr(connection, named)
+    if not issubclass(theirs, _Telling):
+        setattr(connection, named, type("Cursor", (_Telling, theirs), {"points": points}))
+
+
+def _attach_to_sqlite(points: list[Points], connection: Any, *_: object) -> None:
+    assert isinstance(connection, TellingConnection), "the engine was made without our connections"
+    connection.points = points
 
 
 class _Telling:
     """What a driver's cursor does besides."""
 
-    points: Points
+    points: Sequence[Points]
+    _inside = threading.local()
 
     def execute(self, statement: str, *args: Any, **named: Any) -> Any:
         return self._tell("execute", statement, *args, **named)
@@ -90,18 +97,78 @@ class _Telling:
 
     def _tell(self, name: str, statement: str, *args: Any, **named: Any) -> Any:
         """One point for each call of the store's: a driver may make many of one."""
-        points, run = self.points, getattr(super(), name)
-        if getattr(points.here, "inside", False):
+        run, inside = getattr(super(), name), self._inside
+        if getattr(inside, "now", False):
             return run(statement, *args, **named)
-        points.here.connection = self.connection  # type: ignore[attr-defined]
-        points._tell(BEFORE_STATEMENT, str(statement))
-        points.here.inside = True
-        try:
-            answer = run(statement, *args, **named)
-        finally:
-            points.here.inside = False
-        points._tell(AFTER_STATEMENT, str(statement))
-        return answer
+
+        def run_inside() -> Any:
+            inside.now = True
+            try:
+                return run(statement, *args, **named)
+            finally:
+                inside.now = False
+
+        connection = self.connection  # type: ignore[attr-defined]
+        return _between_points(self.points, connection, str(statement), run_inside)
+
+
+def _between_points(
+    points: Sequence[Points], connection: Any, statement: str, run: Callable[[], Any]
+) -> Any:
+    before, after, text = _around(statement)
+    for each in points:
+        each.tell(connection, before, text)
+    answer = run()
+    for each in points if after is not None else ():
+        each.tell(connection, after, text)
+    return answer
+
+
+def _around(statement: str) -> tuple[str, Any, str]:
+    """The points before and after a statement, and the text that goes with them."""
+    words = statement.split(None, 2)
+    if words[0] == "BEGIN":
+        return BEFORE_BEGIN, AFTER_BEGIN, statement
+    if words[0] == "COMMIT":
+        return BEFORE_COMMIT, AFTER_COMMIT, ""
+    if words == ["ROLLBACK"]:  # and not to a savepoint
+        return BEFORE_ROLLBACK, None, ""
+    return BEFORE_STATEMENT, AFTER_STATEMENT, statement
+
+
+class _TellingCursor(_Telling, sqlite3.Cursor):
+    """SQLite's, of a connection of ours."""
+
+    @property
+    def points(self) -> Sequence[Points]:  # type: ignore[override]
+        """Those of the connection."""
+        return self.connection.points  # type: ignore[attr-defined,no-any-return]
+
+
+class TellingConnection(sqlite3.Connection):
+    """SQLite's, as ``factory`` of an engine that is to have points."""
+
+    points: Sequence[Points] = ()
+
+    def cursor(self, factory: Any = _TellingCursor) -> Any:
+        """A cursor that tells."""
+        return super().cursor(factory)
+
+    def execute(self, *args: Any) -> Any:
+        """See ``sqlite3.Connection``, which needn't ask our ``cursor``."""
+        return self.cursor().execute(*args)
+
+    def executemany(self, *args: Any) -> Any:
+        """See ``execute``."""
+        return self.cursor().executemany(*args)
+
+    def commit(self) -> None:
+        """As if it were the statement."""
+        _between_points(self.points, self, "COMMIT", super().commit)
+
+    def rollback(self) -> None:
+        """As if it were the statement."""
+        _between_points(self.points, self, "ROLLBACK", super().rollback)
 
 
 class Counts:

@@ -24,6 +24,9 @@ PATIENCE = 30.0
 CHANCE = 0.05
 """Seconds in which the second could get on, if nothing made it wait."""
 
+SENT = (injection.BEFORE_BEGIN, injection.BEFORE_STATEMENT)
+"""Where it waits for the database, if it has come no further."""
+
 
 class Side:
     """One of the two: its call runs in a thread of its own, over an engine of its own."""
@@ -49,7 +52,7 @@ class Side:
         if self._thread is not threading.current_thread():
             return
         self.passed.append(point)
-        if point == injection.BEFORE_STATEMENT:
+        if point in SENT:
             self.sent.set()
         if point == self._stop_at and not self._go_on.is_set():
             self.stopped.set()
@@ -85,7 +88,7 @@ class Side:
         while not self.stopped.wait(CHANCE) and time.monotonic() < deadline:
             waiting = database.waiting()
             if waiting is None:
-                return self.passed[-1] == injection.BEFORE_STATEMENT
+                return self.passed[-1] in SENT
             if waiting:
                 return True
         return False

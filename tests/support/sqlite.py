@@ -15,6 +15,7 @@ from sqlalchemy import Engine, event
 from batchmill.errors import StoreError, StoreFull, StoreUnavailable
 from batchmill.store import create_store_engine, migrate
 from tests.support.database import LOG_TABLES, Database, Row
+from tests.support.injection import TellingConnection
 
 _TRIGGERS = (
     """
@@ -63,6 +64,11 @@ class SqliteDatabase(Database):
         self.path = path
         self._lock = threading.Lock()
         self._raw: sqlite3.Connection | None = None
+
+    def engine(self, url: str | None = None, **given: Any) -> Engine:
+        """See :class:`Database`; its connections can tell points."""
+        connect_args = {"factory": TellingConnection} | given.pop("connect_args", {})
+        return super().engine(url, connect_args=connect_args, **given)
 
     def close(self) -> None:
         """See :class:`Database`."""
