@@ -30,7 +30,7 @@ def put_targets(tx: Tx, job_id: str, new: Sequence[BatchTarget]) -> None:
     tx.run_all(*inserting_targets(tx, new))
     done = sum(target.status.finished for target in new)
     nbytes = sum(stored_bytes(target.result) for target in new)
-    if done:  # only these have results
+    if done or nbytes:  # what is stored as given may have a result before its end
         tx.run(jobs.add_to_counters, job_id=job_id, done=done, bytes=nbytes)
         add_bytes(tx, nbytes)
 

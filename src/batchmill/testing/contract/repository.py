@@ -256,6 +256,13 @@ class TargetRows(Contract):
         store.put_targets("a", [BatchTarget("a", 0, "u", "{}", TargetStatus.FAILED, error="e")])
         assert (job_in(store, "a").targets_done, store.nbytes()) == (1, 0)
 
+    def test_a_result_counts_whatever_the_status(self, store: Repository) -> None:
+        """put_targets counts the bytes that it was given also where no target is finished."""
+        store.create_job(job_of("a", total=1))
+        store.put_targets("a", [BatchTarget("a", 0, "u", "{}", TargetStatus.PENDING, "x")])
+        assert (job_in(store, "a").targets_done, job_in(store, "a").nbytes) == (0, 1)
+        assert store.nbytes() == 1
+
     def test_pages_of_targets(self, store: Repository) -> None:
         """A page begins at index start and has at most limit targets."""
         add_job(store, "a", 5)
