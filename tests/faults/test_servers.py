@@ -244,3 +244,18 @@ def test_a_deadlock_among_outcomes_that_are_stored_one_by_one(database, store, m
     stored = database.query("SELECT status, result FROM batch_target ORDER BY job_id")
     assert stored == [("done", result) for result in results]
     assert broken(database) == []
+
+
+@on_servers
+def test_an_interrupt_in_the_middle_of_an_answer(store, caplog) -> None:
+    """Ctrl-C between a statement and its answer: that connection is given up, and none is told."""
+    submit(store, "a")
+    points = Points(store.engine)
+    interrupted = Fault(AFTER_STATEMENT, 0, KeyboardInterrupt)
+    with listening(points, interrupted), pytest.raises(KeyboardInterrupt):
+        store.get_job("a")
+    assert interrupted.raised == 1
+    before = points.here.connection
+    assert store.get_job("a").id == "a"
+    assert points.here.connection is not before
+    assert caplog.records == []

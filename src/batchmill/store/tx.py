@@ -254,6 +254,11 @@ class Tx:
             if lost:
                 self._give_up(error)
             raise exc.DBAPIError("", None, error, connection_invalidated=lost) from error
+        except Exception:
+            raise
+        except BaseException as error:  # Ctrl-C, say, in the middle of an answer
+            self.connection.invalidate(error)
+            raise
 
     def _give_up(self, error: BaseException) -> None:
         """Let SQLAlchemy find the connection lost: it gives up the pool's others of its time too.
