@@ -112,7 +112,7 @@ SWEEPING = """
 
 @pytest.mark.parametrize(
     ("ttl", "blocks", "every"),
-    [(1, 2.6, 0.05), pytest.param(2, 6, 0.5, marks=pytest.mark.soak)],
+    [(2, 3.2, 0.05), pytest.param(2, 6, 0.5, marks=pytest.mark.soak)],
     ids=["short", "full"],
 )
 def test_case_11_work_that_outlives_its_lease(database, store, ttl, blocks, every):
