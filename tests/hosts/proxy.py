@@ -33,7 +33,7 @@ class Proxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.cut()
+        self._do(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -71,7 +71,16 @@ class Proxy:
             link.cancel()
         await asyncio.gather(*links, return_exceptions=True)
 
+    async def _finish(self) -> None:
+        """Cut, and let the loop take the turns in which accepted and reset connections end."""
+        await self._cut()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._listener is None:  # accepted in the very moment of a cut
+            _reset(writer)
+            return
         self.accepted += 1
         link = self._loop.create_task(self._link(reader, writer))
         self._links.add(link)
