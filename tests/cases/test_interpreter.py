@@ -19,6 +19,14 @@ RUNNING = """
 """
 
 
+INTERRUPTED = """
+    import warnings
+    # Python's own, of a driver's connection that the interrupt met half made
+    warnings.simplefilter("ignore", ResourceWarning)
+    runner.wait(job)
+"""
+
+
 def ended(process) -> str:
     """What it wrote to stderr; it has to end by itself, soon."""
     return process.communicate(timeout=PATIENCE)[1]
@@ -43,7 +51,7 @@ def test_case_s14_the_main_thread_ends_with_jobs_live(database, store):
 
 def test_case_s14_ctrl_c_with_jobs_live(database, store):
     """Only the application's own KeyboardInterrupt is told, and the rows are recoverable."""
-    with script(database.url, RUNNING + "\n    runner.wait(job)") as process:
+    with script(database.url, RUNNING + INTERRUPTED) as process:
         job = process.stdout.readline().strip()
         process.send_signal(signal.SIGINT)
         told = ended(process)
