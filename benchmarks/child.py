@@ -10,14 +10,14 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 TOP: Final = Path(__file__).parents[1]
 PATIENCE: Final = 1800.0
-"""Seconds that a child may take."""
+"""Seconds that a child may take; then it is killed, whatever it waits for."""
 
 
 class ChildFailed(RuntimeError):
@@ -38,16 +38,15 @@ class Child:
             stderr=self._errors,
             text=True,
         )
+        self._timer = threading.Timer(PATIENCE, self._process.kill)
+        self._timer.daemon = True
+        self._timer.start()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
         if self._process.poll() is None:
             self._process.kill()
         self._process.communicate()
@@ -66,7 +65,7 @@ class Child:
     def result(self) -> Any:
         """What its function returned; raises ``ChildFailed``."""
         answer = self._answer("result")
-        self._process.wait(PATIENCE)
+        self._process.wait()
         return answer
 
     def _answer(self, key: str) -> Any:
@@ -74,10 +73,11 @@ class Child:
         for line in self._process.stdout:
             if line.startswith(f'{{"{key}":'):
                 return json.loads(line)[key]
-        self._process.wait(PATIENCE)
+        code = self._process.wait()
         self._errors.seek(0)
         said = [line.strip() for line in self._errors.read().splitlines() if line.strip()]
-        raise ChildFailed(f"{self._spec}: {said[-1] if said else 'ended without a word'}")
+        last = said[-1] if said else f"ended without a word, with {code}"
+        raise ChildFailed(f"{self._spec}: {last}")
 
 
 def call(spec: str, *, python: str | None = None, **arguments: Any) -> Any:

@@ -104,8 +104,8 @@ class Meter:
         return Result(CONTENT)
 
     def job(self, outcome: str) -> None:
-        """A job was created or ended: the last end is the end of the drain."""
-        if outcome == "done":
+        """A job was created or ended: the last end, however it was, is the end of the drain."""
+        if outcome not in ("created", "reused"):
             self._left -= 1
             if not self._left:
                 self.last = perf_counter()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import runs
+from benchmarks import child, mill, runs
 from benchmarks.child import Child, ChildFailed, call
 from benchmarks.context import Context
 from benchmarks.databases import Databases, Missing
@@ -105,10 +105,27 @@ def test_a_child_that_fails_tells_the_last_line() -> None:
 
 def test_a_child_is_gone_after_its_block() -> None:
     """One that waits for a word that never comes is ended."""
-    with Child("benchmarks.child:wait_for_go") as child:
-        child.wait_ready()
-        assert child._process.poll() is None
-    assert child._process.poll() is not None
+    with Child("benchmarks.child:wait_for_go") as waiting:
+        waiting.wait_ready()
+        assert waiting._process.poll() is None
+    assert waiting._process.poll() is not None
+
+
+def test_a_child_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may wait for whatever it likes: after its time it has failed, without a word."""
+    monkeypatch.setattr(child, "PATIENCE", 1.0)
+    with pytest.raises(ChildFailed, match=r"wait_for_go: ended without a word, with -9"):
+        call("benchmarks.child:wait_for_go")
+
+
+@pytest.mark.parametrize("outcome", ["done", "partial", "failed", "cancelled"])
+def test_a_drain_ends_however_its_jobs_do(outcome: str) -> None:
+    """A job that isn't done is for the check after the drain, not to be waited for for ever."""
+    meter = mill.Meter(1)
+    meter.job("created")
+    assert not meter.finished.is_set()
+    meter.job(outcome)
+    assert meter.finished.is_set()
 
 
 def test_every_peer_is_in_the_extra() -> None:
