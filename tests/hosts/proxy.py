@@ -9,7 +9,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Self
 
-from tests.hosts.servers import LOOPBACK, free_port
+from tests.support.servers import LOOPBACK, free_port
 
 _RESET = struct.pack("ii", 1, 0)
 

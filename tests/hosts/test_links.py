@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from batchmill.errors import StoreUnavailable
 from batchmill.store import BatchRepository, create_store_engine
 from batchmill.store.links import IDLE_FOR, SILENT_FOR
-from tests.hosts.servers import LOOPBACK, free_port
+from tests.support.servers import LOOPBACK, free_port
 
 _IDLE = {
     "postgresql": "SELECT setting::int / 1000 FROM pg_settings"

@@ -12,10 +12,10 @@ import pytest
 
 from batchmill.errors import StoreUnavailable
 from tests.hosts.proxy import Proxy
-from tests.hosts.servers import free_port
 from tests.hosts.support import UP_AGAIN, Gate, at, forget, runner_on, submitted
 from tests.runner.helpers import PATIENCE, User, until
 from tests.support.invariants import broken
+from tests.support.servers import free_port
 
 
 @pytest.fixture
