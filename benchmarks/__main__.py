@@ -22,7 +22,7 @@ def main() -> int:
     if args.write_docs:
         for path in docs.write(found):
             print(f"wrote {path.relative_to(TOP)}")
-    return _failed(found, short=args.short)
+    return _failed(found)
 
 
 def _read(paths: list[Path]) -> report.Report:
@@ -49,13 +49,13 @@ def _print(found: report.Report) -> None:
         print(line)
 
 
-def _failed(found: report.Report, *, short: bool) -> int:
+def _failed(found: report.Report) -> int:
     for name, why in found.missing.items():
         print(f"not measured: {name}: {why}", file=sys.stderr)
-    accidents = found.accidents() if short else []
+    accidents = found.accidents() if found.sizes.short else []
     for goal in accidents:
-        value = found.median(goal.key)
-        print(f"under half of what is required: {goal.title}: {value:.2f}", file=sys.stderr)
+        value = found.figure(goal.key)
+        print(f"an accident: {goal.titled(found.sizes)}: {value:.2f}", file=sys.stderr)
     return 1 if accidents or found.failed else 0
 
 

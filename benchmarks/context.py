@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.databases import Databases
 from benchmarks.report import Report
+from benchmarks.shape import Sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,11 @@ class Context:
     report: Report
     databases: Databases
     folder: Path
-    short: bool = False
+
+    @property
+    def sizes(self) -> Sizes:
+        """How much of everything."""
+        return self.report.sizes
 
     @property
     def rounds(self) -> int:

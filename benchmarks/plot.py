@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from benchmarks.goals import TITLES
-from benchmarks.parts.growth import SIZES, key
+from benchmarks.parts.growth import key
 from benchmarks.report import Report
 
 WIDTH: Final = 640
@@ -46,7 +46,7 @@ def growth_chart(report: Report) -> Chart:
     lines: dict[str, Points] = {}
     for name in ("sqlite-normal", "postgresql"):
         for column in ("submit", "drain"):
-            costs = [(size, report.median(key(column, name, size))) for size in SIZES]
+            costs = [(size, report.figure(key(column, name, size))) for size in report.sizes.kept]
             found = [(float(size), cost) for size, cost in costs if cost is not None]
             if len(found) > 1:
                 least = found[0][1]
@@ -54,7 +54,7 @@ def growth_chart(report: Report) -> Chart:
     return Chart(
         "The cost of one target beside ever more kept jobs",
         "kept jobs (× 2 targets)",
-        "cost ÷ cost beside 1,000",
+        f"cost ÷ cost beside {report.sizes.fewest:,}",
         lines,
         level=1.0,
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.goals import GOALS, Goal
-from benchmarks.shape import Figures, Shape
+from benchmarks.goals import GOALS, Goal, Verdict, is_longest
+from benchmarks.shape import FULL, Figures, Shape, Sizes
 
 COLUMNS = ("submit", "drain", "read")
 
@@ -52,9 +52,8 @@ class Report:
     """All of one run; a value for a key that is no goal is kept as an extra."""
 
     machine: dict[str, str] = field(default_factory=dict)
-    shape: Shape = field(default_factory=Shape)
+    sizes: Sizes = FULL
     rounds: int = 5
-    short: bool = False
     subjects: list[Subject] = field(default_factory=list)
     values: dict[str, list[float]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -86,16 +85,25 @@ class Report:
         """One round's value of a goal, or of an extra."""
         self.values.setdefault(key, []).append(value)
 
-    def median(self, key: str) -> float | None:
-        """The median of a goal's or an extra's rounds, None where there is none."""
-        return _median(self.values.get(key, ()))
+    def figure(self, key: str) -> float | None:
+        """What counts of a goal's or an extra's rounds, None where there is none.
+
+        It is their median, or the longest where it is a wait.
+        """
+        values = self.values.get(key, [])
+        return max(values, default=None) if is_longest(key) else _median(values)
+
+    def verdict(self, goal: Goal) -> Verdict:
+        """What is said of a goal, by the form that was run."""
+        value = self.figure(goal.key)
+        return goal.guard(value) if self.sizes.short else goal.judge(value)
 
     def merge(self, other: Report) -> None:
         """Take over what another run has measured, in place of the same here.
 
         Each ratio stays one of a single run. Raises ``ValueError`` for one of other work.
         """
-        if (self.shape, self.short) != (other.shape, other.short):
+        if self.sizes != other.sizes:
             raise ValueError("these runs measured different work")
         self.rounds = min(self.rounds, other.rounds)
         self.values |= other.values
@@ -109,7 +117,7 @@ class Report:
 
     def accidents(self) -> list[Goal]:
         """The goals of which less than half is reached."""
-        return [goal for goal in GOALS if goal.is_accident(self.median(goal.key))]
+        return [goal for goal in GOALS if goal.is_accident(self.figure(goal.key))]
 
     def to_json(self) -> str:
         """Everything, with each round's values."""
@@ -118,9 +126,8 @@ class Report:
     def _document(self) -> dict[str, Any]:
         return {
             "machine": self.machine,
-            "shape": self.shape.arguments(),
+            "sizes": asdict(self.sizes),
             "rounds": self.rounds,
-            "short": self.short,
             "goals": [self._goal(goal) for goal in GOALS],
             "figures": [_figures(subject) for subject in self.subjects],
             "values": self.values,
@@ -129,15 +136,14 @@ class Report:
         }
 
     def _goal(self, goal: Goal) -> dict[str, Any]:
-        value = self.median(goal.key)
         return {
             "key": goal.key,
-            "title": goal.title,
+            "title": goal.titled(self.sizes),
             "unit": goal.unit or "ratio",
-            "value": value,
+            "value": self.figure(goal.key),
             "required": goal.required,
             "aim": goal.aim,
-            "verdict": goal.judge(value),
+            "verdict": self.verdict(goal),
         }
 
 
@@ -151,9 +157,8 @@ def from_json(path: Path) -> Report:
         ]
         return Report(
             machine=document["machine"],
-            shape=Shape(**document["shape"]),
+            sizes=_sizes(document["sizes"]),
             rounds=document["rounds"],
-            short=document["short"],
             subjects=subjects,
             values=document["values"],
             missing=document["missing"],
@@ -161,6 +166,10 @@ def from_json(path: Path) -> Report:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path.name}: is not what --json writes") from error
+
+
+def _sizes(found: dict[str, Any]) -> Sizes:
+    return Sizes(**found | {"shape": Shape(**found["shape"]), "kept": tuple(found["kept"])})
 
 
 def _figures(subject: Subject) -> dict[str, Any]:

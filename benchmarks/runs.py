@@ -20,7 +20,6 @@ from benchmarks.parts import (
     growth,
     idle,
     imports,
-    latency,
     memory,
     peers,
     processes,
@@ -29,17 +28,15 @@ from benchmarks.parts import (
     start,
 )
 from benchmarks.report import Report
-from benchmarks.shape import Shape
+from benchmarks.shape import FULL, SHORT
 
 REQUIRE = "BATCHMILL_REQUIRE_DATABASES"
 """Set in the environment, a database that is not installed is a failure, as for the tests."""
-SHORT = Shape(jobs=40, targets=16)
-"""Enough jobs that 32 workers have something to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What can be run by itself; ``server`` is the one that it starts, if any."""
+    """What can be run by itself, and whether it belongs to the short form."""
 
     measure: Callable[[Context], None]
     about: str
@@ -52,14 +49,13 @@ PARTS = {
     "mariadb": Part(drains.mariadb, "the same on MariaDB"),
     "processes": Part(processes.measure, "two worker processes beside one", in_short=False),
     "idle": Part(idle.measure, "submit to stored of single targets"),
-    "start": Part(start.measure, "submit to start from another process"),
-    "latency": Part(latency.measure_all, "submit to start from another process", in_short=False),
+    "start": Part(start.measure, "submit to start from another process", in_short=False),
     "peers": Part(peers.measure, "huey, litequeue, PgQueuer", in_short=False),
     "growth": Part(growth.measure, "the cost beside a million kept jobs (minutes)"),
     "stalls": Part(
         stalls.measure, "a writer beside a sweep and an eviction (minutes)", in_short=False
     ),
-    "memory": Part(memory.measure, "peak memory (minutes)"),
+    "memory": Part(memory.measure, "peak memory (minutes)", in_short=False),
     "progress": Part(progress.measure, "progress() of a large job"),
     "imports": Part(imports.measure, "import times"),
 }
@@ -78,14 +74,15 @@ def run(
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         place = Path(temporary)
         place.chmod(0o755)  # a server may run as a user of its own
-        report = Report(machine.describe(place), SHORT if short else Shape(), rounds, short)
+        sizes = SHORT if short else FULL
+        report = Report(machine.describe(place), sizes, rounds)
         databases = Databases(place)
         try:
             for name in names:
-                _measure(name, Context(report, databases, place, short))
+                _measure(name, Context(report, databases, place))
                 if short and _again(name, report):
                     databases.restart(name)
-                    _measure(name, Context(report, databases, place, short))
+                    _measure(name, Context(report, databases, place))
                 if json is not None:
                     json.write_text(report.to_json(), encoding="utf-8")
         finally:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.goals import GOALS, TITLES, Goal
-from benchmarks.parts.growth import SIZES, key
+from benchmarks.goals import GOALS, TITLES, Goal, is_longest
+from benchmarks.parts.growth import key
 from benchmarks.report import COLUMNS, Report, Subject
 
 Row = tuple[str, ...]
@@ -16,18 +16,19 @@ def goal_rows(report: Report) -> list[Row]:
 
     A part that wasn't asked for has no rows.
     """
-    rows: list[Row] = [("", "measured", "required", "aim", "")]
+    short = report.sizes.short
+    rows: list[Row] = [("", "measured", *(["no accident"] if short else ["required", "aim"]), "")]
     for goal in GOALS:
-        value = report.median(goal.key)
-        verdict: str = goal.judge(value)
+        value = report.figure(goal.key)
+        verdict: str = report.verdict(goal)
         if value is None:
             if goal.part not in report.missing:
                 continue
             verdict = f"not measured: {report.missing[goal.part]}"
-        measured = _figure(goal, value)
-        rows.append(
-            (goal.title, measured, _limit(goal, goal.required), _limit(goal, goal.aim), verdict)
-        )
+        limits = [goal.bound] if short else [goal.required, goal.aim]
+        measured = f"{_figure(goal, value)}{_times(report, goal.key)}"
+        title = goal.titled(report.sizes)
+        rows.append((title, measured, *(_limit(goal, limit) for limit in limits), verdict))
     return rows
 
 
@@ -46,10 +47,11 @@ def figure_rows(report: Report) -> list[Row]:
 
 def growth_rows(report: Report) -> list[Row]:
     """The cost of submitting and of draining one target, by the number of kept jobs."""
-    rows: list[Row] = [("µs a target", *(f"{size:,} kept" for size in SIZES))]
+    sizes = report.sizes.kept
+    rows: list[Row] = [("µs a target", *(f"{size:,} kept" for size in sizes))]
     for name in ("sqlite-normal", "postgresql"):
         for column in ("submit", "drain"):
-            costs = [report.median(key(column, name, size)) for size in SIZES]
+            costs = [report.figure(key(column, name, size)) for size in sizes]
             if any(cost is not None for cost in costs):
                 shown = ("" if cost is None else f"{cost:,.0f}" for cost in costs)
                 rows.append((f"{column}, {TITLES[name]}", *shown))
@@ -62,10 +64,10 @@ def extra_rows(report: Report) -> list[Row]:
         key(column, name, size)
         for column in ("submit", "drain")
         for name in TITLES
-        for size in SIZES
+        for size in report.sizes.kept
     }
     return [
-        (name, f"{report.median(name):,.2f}")
+        (name, f"{report.figure(name):,.2f}{_times(report, name)}")
         for name in report.values
         if name not in shown and not name.startswith("idle ")
     ]
@@ -103,11 +105,12 @@ def machine_line(report: Report) -> str:
 
 def work_line(report: Report) -> str:
     """What was measured."""
-    shape = report.shape
+    shape = report.sizes.shape
     return (
         f"{shape.jobs} jobs × {shape.targets} targets, no-op work, results of 1 KiB; medians of "
-        f"{report.rounds}; ÷ is the ratio to the floor that ran just before"
-        f"{'; the short form: less of everything than the rows name' if report.short else ''}"
+        f"{report.rounds} where the row names no other number; "
+        "÷ is the ratio to the floor that ran just before"
+        f"{'; the short form' if report.sizes.short else ''}"
     )
 
 
@@ -128,6 +131,8 @@ def _subject(report: Report, subject: Subject) -> Row:
         value, ratio = subject.median(column), subject.ratio(column)
         cells += ["" if value is None else f"{value:,.0f}", "" if ratio is None else f"{ratio:.2f}"]
     name = f"{subject.name}{workers.replace('1 workers', '1 worker')}, {TITLES[subject.database]}"
+    if len(subject.rounds) != report.rounds:
+        name += f" (of {len(subject.rounds)})"
     return (name, *cells, _latency(report, subject))
 
 
@@ -136,8 +141,16 @@ def _latency(report: Report, subject: Subject) -> str:
         "floor": f"idle floor, {subject.database}",
         "batchmill": f"idle-{subject.database}" if subject.workers == 1 else "",
     }
-    value = report.median(keys.get(subject.name, f"idle {subject.name}"))
+    value = report.figure(keys.get(subject.name, f"idle {subject.name}"))
     return "" if value is None else f"{value:.1f} ms"
+
+
+def _times(report: Report, key: str) -> str:
+    """The number of values, where it isn't that of the rounds: " (of 3)"; "" if there are none."""
+    count = len(report.values.get(key, ()))
+    if is_longest(key) and count:
+        return f" (longest of {count})"
+    return "" if count in (0, report.rounds) else f" (of {count})"
 
 
 def _figure(goal: Goal, value: float | None) -> str:

@@ -7,8 +7,6 @@ from benchmarks.context import Context
 from benchmarks.shape import Figures
 
 WORKERS = (1, 8, 32)
-GROUPED = 8
-"""The floor that shares a commit: so many targets each."""
 
 
 def sqlite(context: Context) -> None:
@@ -35,7 +33,7 @@ def floor(context: Context, name: str, per_commit: int = 1) -> Figures:
             url=url,
             durability=durability,
             per_commit=per_commit,
-            **context.report.shape.arguments(),
+            **context.sizes.shape.arguments(),
         )
     return figures
 
@@ -64,9 +62,9 @@ def _round(context: Context, name: str, settings: str) -> None:
         if workers == 1:
             for column in ("submit", "read"):
                 context.report.value(f"{column}-{name}", own[column] / base[column])
-    if not context.short:
-        title = f"floor, {GROUPED} targets a commit"
-        grouped = floor(context, name, GROUPED)
+    if each := context.sizes.grouped:
+        title = f"floor, {each} targets a commit"
+        grouped = floor(context, name, each)
         context.report.add(title, name, grouped, base, settings=settings)
 
 
@@ -77,6 +75,6 @@ def _mill(context: Context, name: str, workers: int) -> Figures:
             url=url,
             durability=split(name)[1],
             workers=workers,
-            **context.report.shape.arguments(),
+            **context.sizes.shape.arguments(),
         )
     return figures

@@ -1,4 +1,4 @@
-"""What one target costs beside ever more kept jobs, and how long a fill takes to measure it."""
+"""What one target costs beside ever more kept jobs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from benchmarks.child import call
 from benchmarks.context import Context
 from benchmarks.parts.drains import split
 
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
-SHORT_SIZES = (1_000, 30_000)
 RESULT_BYTES = 64
 """Of each kept target: the rows' number is what is varied, not the disk's size."""
 NAMES = ("sqlite-normal", "postgresql")
@@ -20,10 +18,12 @@ WORKERS = 1
 
 def measure(context: Context) -> None:
     """Each round drains the same work beside every number of kept jobs, and deletes it again."""
-    sizes = SHORT_SIZES if context.short else SIZES
     for name in NAMES:
         with ExitStack() as stack:
-            urls = {size: stack.enter_context(context.databases.fresh(name)) for size in sizes}
+            urls = {
+                size: stack.enter_context(context.databases.fresh(name))
+                for size in context.sizes.kept
+            }
             for size, url in urls.items():
                 context.say(f"growth, {name}: filling in {size:,} jobs")
                 kept.fill(url, size, result_bytes=RESULT_BYTES)
@@ -46,7 +46,7 @@ def _round(context: Context, name: str, urls: dict[int, str]) -> None:
             durability=split(name)[1],
             workers=WORKERS,
             cleaned=True,
-            **context.report.shape.arguments(),
+            **context.sizes.shape.arguments(),
         )
         kept.settle(url)
         costs[size] = 1e6 / figures["drain"]

@@ -14,19 +14,17 @@ from benchmarks.mill import Person, config, opened, warm
 from benchmarks.parts.drains import split
 from benchmarks.shape import CONTENT, Shape, url_of
 
-TIMES = 200
 PAUSE = 0.005
 """Seconds between two submits, so that the runner is idle again."""
 
 
 def measure(context: Context) -> None:
     """The median of each round, and the floor's: insert and store, one commit each."""
-    times = TIMES // 4 if context.short else TIMES
     for number in range(context.rounds):
         context.say(f"idle, round {number + 1} of {context.rounds}")
         for name in ("sqlite-full", "postgresql"):
             module, durability = split(name)
-            asked: dict[str, Any] = {"durability": durability, "times": times}
+            asked: dict[str, Any] = {"durability": durability, "times": context.sizes.singles}
             with context.databases.fresh(name) as url:
                 own = call("benchmarks.parts.idle:run", url=url, **asked)
             with context.databases.fresh(name) as url:

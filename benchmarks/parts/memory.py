@@ -14,19 +14,16 @@ from benchmarks.parts.drains import split
 from benchmarks.shape import CONTENT, Shape, url_of
 
 MIB = 1 << 20
-TARGETS, SHORT_TARGETS = 100_000, 5_000
-RESULTS, SHORT_RESULTS = 1_000, 100
 
 
 def measure(context: Context) -> None:
     """Once each: memory is not noisy, and this takes minutes."""
     bare = call("benchmarks.parts.bare:peak")
-    targets = SHORT_TARGETS if context.short else TARGETS
-    results = SHORT_RESULTS if context.short else RESULTS
+    many, heavy = context.sizes.many, context.sizes.heavy
     for key, name, count, nbytes in (
-        ("targets-sqlite", "sqlite-normal", targets, len(CONTENT)),
-        ("results-sqlite", "sqlite-normal", results, MIB),
-        ("results-postgresql", "postgresql", results, MIB),
+        ("targets-sqlite", "sqlite-normal", many, len(CONTENT)),
+        ("results-sqlite", "sqlite-normal", heavy, MIB),
+        ("results-postgresql", "postgresql", heavy, MIB),
     ):
         context.say(f"memory, {name}: {count:,} targets of {nbytes:,} bytes")
         with context.databases.fresh(name) as url:

@@ -12,8 +12,6 @@ from benchmarks.peers import PEERS, Peer
 from benchmarks.peers.environments import NotInstalled, python_of, version_of
 from benchmarks.shape import Figures
 
-TIMES = 200
-
 
 def measure(context: Context) -> None:
     """Every peer in every round; one that can't be measured says so, and the others go on."""
@@ -31,17 +29,17 @@ def measure(context: Context) -> None:
 def _round(context: Context, peer: Peer, python: str, name: str) -> None:
     base = floor(context, peer.floor)
     own: Figures = {}
-    shape = context.report.shape.arguments()
+    shape = context.sizes.shape.arguments()
     with context.databases.fresh(peer.floor) as url:
         for step in ("submit", "drain", *(["read"] if peer.reads else [])):
             own[step] = call(_spec(peer, step), python=python, url=url, **shape, **peer.options)
-        latency = _latency(peer, python, url)
+        latency = _latency(peer, python, url, context.sizes.singles)
     context.report.add(name, peer.floor, own, base, settings=peer.settings)
     context.report.value(f"idle {name}", latency)
 
 
-def _latency(peer: Peer, python: str, url: str) -> float:
-    given: dict[str, Any] = {"url": url, "times": TIMES, **peer.options}
+def _latency(peer: Peer, python: str, url: str, times: int) -> float:
+    given: dict[str, Any] = {"url": url, "times": times, **peer.options}
     with Child(_spec(peer, "worker"), python=python, **given) as worker:
         worker.wait_ready()
         worker.go()

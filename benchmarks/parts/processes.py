@@ -23,7 +23,7 @@ def measure(context: Context) -> None:
 
 
 def _drain(context: Context, processes: int, workers: int) -> float:
-    arguments: dict[str, Any] = {"durability": "full", **context.report.shape.arguments()}
+    arguments: dict[str, Any] = {"durability": "full", **context.sizes.shape.arguments()}
     with context.databases.fresh("postgresql") as url, ExitStack() as stack:
         children = [
             stack.enter_context(
@@ -42,4 +42,4 @@ def _drain(context: Context, processes: int, workers: int) -> float:
     working = [answer for answer in answers if answer["ended"]]
     begun: float = min(each["first"] for each in working)
     ended: float = max(each["last"] for each in working)
-    return context.report.shape.total / (ended - begun)
+    return context.sizes.shape.total / (ended - begun)

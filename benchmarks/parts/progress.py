@@ -11,7 +11,7 @@ from benchmarks.context import Context
 from benchmarks.mill import Person, config, opened
 from benchmarks.shape import Shape, url_of
 
-LARGE, SMALL = 100_000, 10
+SMALL = 10
 CALLS = 200
 """How often each is asked in a row; the two alternate."""
 TURNS = 10
@@ -22,8 +22,8 @@ def measure(context: Context) -> None:
     for number in range(context.rounds):
         context.say(f"progress, round {number + 1} of {context.rounds}")
         with context.databases.fresh("sqlite-normal") as url:
-            large = LARGE // 10 if context.short else LARGE
-            answer = call("benchmarks.parts.progress:run", url=url, large=large, small=SMALL)
+            asked = {"large": context.sizes.large, "small": SMALL}
+            answer = call("benchmarks.parts.progress:run", url=url, **asked)
         context.report.value("progress-sqlite", answer["large"] / answer["small"])
         context.report.value("progress() of the large job, µs", answer["large"] * 1e6)
 

@@ -20,8 +20,6 @@ from benchmarks.mill import opened
 from benchmarks.parts.drains import split
 from benchmarks.shape import RESULT, url_of
 
-JOBS, SHORT_JOBS = 100_000, 2_000
-REPEATS = 3
 DAY = 86_400
 BEFORE = 3.0
 """Seconds that the writer writes undisturbed, to compare with."""
@@ -31,9 +29,9 @@ Span = tuple[float, float]
 
 
 def measure(context: Context) -> None:
-    """At most three removals of each kind: they take minutes, and each has very many waits."""
-    jobs = SHORT_JOBS if context.short else JOBS
-    for _ in range(1 if context.short else min(context.rounds, REPEATS)):
+    """Some removals of each kind."""
+    jobs = context.sizes.removed
+    for _ in range(min(context.rounds, context.sizes.removals)):
         for name in ("sqlite-full", "postgresql"):
             for what in ("sweep", "evict"):
                 with context.databases.fresh(name) as url:

@@ -39,6 +39,22 @@ def test_a_value_is_judged_by_what_is_required_and_aimed_at(
 
 
 @pytest.mark.parametrize(
+    ("goal", "value", "says"),
+    [
+        (AT_LEAST, 0.2, "ok"),
+        (AT_MOST, 2.5, "accident"),
+        (SLOW, 1000, "reported"),
+        (SLOW, None, "not measured"),
+    ],
+)
+def test_the_short_form_says_no_more_than_it_knows(
+    goal: Goal, value: float | None, says: str
+) -> None:
+    """An accident, or none; of what is no accident ever, the figure alone."""
+    assert goal.guard(value) == says
+
+
+@pytest.mark.parametrize(
     ("goal", "value", "accident"),
     [
         (AT_LEAST, 0.2, False),

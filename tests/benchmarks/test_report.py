@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import docs, plot, tables
 from benchmarks.goals import GOALS
-from benchmarks.parts.growth import SIZES, key
+from benchmarks.parts.growth import key
 from benchmarks.parts.stalls import _waits
 from benchmarks.report import Report, from_json
-from benchmarks.shape import Shape
+from benchmarks.shape import FULL, SHORT, Shape
 
 pytestmark = pytest.mark.checkout
+
+SIZES = replace(FULL, shape=Shape(2, 3))
 
 PAGE = "# Fast\n" + "".join(f"<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in docs.SECTIONS)
 
 
 def filled() -> Report:
     """A report of three rounds whose rates jump while the ratio stays about a half."""
-    report = Report(machine={"date": "2026-11-30", "Python": "3.11"}, shape=Shape(2, 3), rounds=3)
+    report = Report(machine={"date": "2026-11-30", "Python": "3.11"}, sizes=SIZES, rounds=3)
     for floor, own in ((100.0, 60.0), (1000.0, 500.0), (10.0, 4.0)):
         base = {"submit": floor, "drain": floor, "read": floor}
         report.add("floor", "sqlite-full", base)
         report.add("batchmill", "sqlite-full", {"drain": own}, base, workers=1)
         report.value("drain-sqlite-full-1", own / floor)
-    for place, size in enumerate(SIZES):
+    for place, size in enumerate(FULL.kept):
         report.value(key("drain", "sqlite-normal", size), 100.0 + place)
     report.missing["litequeue"] = "it needs another Python"
     report.missing["mariadb"] = "MariaDB is not installed"
@@ -41,7 +44,7 @@ def test_a_ratio_is_taken_within_its_round() -> None:
     assert own.median("drain") == 60.0
     assert own.ratio("drain") == 0.5
     assert floor.ratio("drain") == 1.0
-    assert report.median("drain-sqlite-full-1") == 0.5
+    assert report.figure("drain-sqlite-full-1") == 0.5
 
 
 def test_a_column_that_was_not_measured_has_no_figure() -> None:
@@ -85,6 +88,43 @@ def test_a_peer_that_is_not_there_says_so_in_its_row() -> None:
     rows = {row[0]: row for row in tables.figure_rows(filled())}
     assert rows["litequeue"][-1] == "not measured: it needs another Python"
     assert "mariadb" not in rows
+
+
+def test_the_rows_are_named_after_what_was_done() -> None:
+    """The short form does less, and each title says how much it was."""
+    for sizes, title in ((FULL, "with 1,000,000 kept jobs"), (SHORT, "with 30,000 kept jobs")):
+        report = Report(sizes=sizes, rounds=1)
+        for goal in GOALS:
+            report.value(goal.key, 1.0)
+        titles = [row[0] for row in tables.goal_rows(report)]
+        assert any(title in each for each in titles)
+        assert not any("{" in each for each in titles)
+
+
+def test_the_short_form_only_guards() -> None:
+    """It does too little to reach an aim: a value is no accident, or it is one."""
+    report = Report(sizes=SHORT, rounds=1)
+    report.value("drain-sqlite-full-1", 0.9)
+    report.value("read-sqlite-full", 0.01)
+    report.value("drain-mariadb-1", 0.9)
+    assert [row[1:] for row in tables.goal_rows(report)[1:]] == [
+        ("0.90", "≥ 0.165", "ok"),
+        ("0.90", "", "reported"),
+        ("0.01", "≥ 0.1", "accident"),
+    ]
+
+
+def test_a_row_of_other_values_than_the_rounds_says_how_many() -> None:
+    """What is measured once is no median of three, and of waits the longest counts."""
+    report = filled()
+    report.value("memory-targets-sqlite", 100.0)
+    for wait in (3.0, 1.0, 2.0):
+        report.value("stall-sweep-sqlite", wait)
+        report.value("longest wait of all", wait)
+    shown = [row[1] for row in tables.goal_rows(report)]
+    assert "100.0 MiB (of 1)" in shown
+    assert "3.0 ms (longest of 3)" in shown
+    assert ("longest wait of all", "3.00 (longest of 3)") in tables.extra_rows(report)
 
 
 def test_columns_stand_in_line() -> None:
@@ -160,7 +200,7 @@ def test_a_wait_counts_when_it_overlaps_the_removal() -> None:
 
 def test_two_runs_together_have_what_either_measured() -> None:
     """The later one's values stand; what was missing and then measured is missing no more."""
-    first, later = filled(), Report(shape=Shape(2, 3), rounds=1)
+    first, later = filled(), Report(sizes=SIZES, rounds=1)
     first.failed.append("mariadb")
     later.value("drain-mariadb-32", 2.0)
     later.value("drain-sqlite-full-1", 0.9)
@@ -168,7 +208,7 @@ def test_two_runs_together_have_what_either_measured() -> None:
     later.add("floor", "sqlite-full", {"drain": 7.0})
     first.merge(later)
     assert (first.rounds, first.missing, first.failed) == (1, {}, [])
-    assert first.median("drain-sqlite-full-1") == 0.9
+    assert first.figure("drain-sqlite-full-1") == 0.9
     assert [subject.median("drain") for subject in first.subjects] == [60.0, 1.0, 7.0]
 
 

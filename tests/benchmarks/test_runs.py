@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from benchmarks.parts import drains
 from benchmarks.peers import PEERS
 from benchmarks.peers.environments import NotInstalled, requirement
 from benchmarks.report import Report
-from benchmarks.shape import Shape
+from benchmarks.shape import SHORT, Shape
 
 pytestmark = pytest.mark.checkout
 
@@ -89,8 +90,8 @@ def test_the_floor_and_batchmill_store_the_same_work(
 ) -> None:
     """A real round of a small shape: both sides verify what they stored."""
     monkeypatch.setattr(drains, "WORKERS", (2,))
-    report = Report(shape=Shape(2, 3), rounds=1)
-    drains._round(Context(report, databases, tmp_path, short=True), "sqlite-normal", "")
+    report = Report(sizes=replace(SHORT, shape=Shape(2, 3)), rounds=1)
+    drains._round(Context(report, databases, tmp_path), "sqlite-normal", "")
     assert [subject.name for subject in report.subjects] == ["floor", "batchmill"]
     assert all(set(each.rounds[0]) == {"submit", "drain", "read"} for each in report.subjects)
     assert list(report.values) == ["drain-sqlite-normal-2"]
