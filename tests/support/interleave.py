@@ -85,12 +85,11 @@ class Side:
         """
         assert self.sent.wait(PATIENCE)
         deadline = time.monotonic() + PATIENCE
-        while not self.stopped.wait(CHANCE) and time.monotonic() < deadline:
+        while not self.stopped.wait(CHANCE):
             waiting = database.waiting()
-            if waiting is None:
-                return self.passed[-1] in SENT
-            if waiting:
+            if waiting or (waiting is None and self.passed[-1] in SENT):
                 return True
+            assert time.monotonic() < deadline, "it neither waits nor goes on"
         return False
 
     def go_on(self) -> None:
