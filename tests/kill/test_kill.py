@@ -20,7 +20,6 @@ from tests.kill.child import CONFIG, fetch
 from tests.runner.helpers import User
 from tests.store.support import finish
 from tests.support.database import Database
-from tests.support.fixtures import on_servers, on_sqlite
 from tests.support.invariants import broken
 from tests.support.tables import print_later
 
@@ -147,33 +146,26 @@ def spin(seconds: float) -> None:
         pass
 
 
-@on_sqlite
+LONG = [pytest.mark.soak, pytest.mark.timeout(1500)]
+
+
 @pytest.mark.parametrize(
-    ("rounds", "counted"),
+    ("make_database", "rounds", "counted"),
     [
-        pytest.param(5, 1, id="short"),
-        pytest.param(100, 50, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(1500)]),
+        pytest.param("sqlite", 5, 1, id="sqlite-short"),
+        pytest.param("sqlite", 100, 50, id="sqlite-full", marks=LONG),
+        pytest.param("postgresql", 3, 1, id="postgresql-short"),
+        pytest.param("postgresql", 33, 16, id="postgresql-full", marks=LONG),
+        pytest.param("mariadb", 3, 1, id="mariadb-short"),
+        pytest.param("mariadb", 33, 16, id="mariadb-full", marks=LONG),
     ],
+    indirect=["make_database"],
 )
 def test_kill_in_the_middle_of_an_exchange(database, tmp_path, rounds, counted):
-    """Whatever the instant: whole jobs, exact counters, each target stored once, all finished."""
-    kill_again_and_again(database, tmp_path, rounds, counted)
+    """Whatever the instant: whole jobs, exact counters, each target stored once, all finished.
 
-
-@on_servers
-@pytest.mark.parametrize(
-    ("rounds", "counted"),
-    [
-        pytest.param(2, 0, id="short"),
-        pytest.param(33, 16, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
-    ],
-)
-def test_kill_of_a_servers_client(database, tmp_path, rounds, counted):
-    """The same of processes on a server, which finds out by itself that one of them is gone."""
-    kill_again_and_again(database, tmp_path, rounds, counted)
-
-
-def kill_again_and_again(database: Database, tmp_path: Path, rounds: int, counted: int) -> None:
+    A server finds out by itself that the process is gone.
+    """
     database.log_finishes()
     fell: Counter[Place] = Counter()
     coming = Round(database, tmp_path, 0)
