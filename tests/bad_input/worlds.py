@@ -15,13 +15,13 @@ from batchmill.records import BatchJob, BatchTarget, Claim, Limits, Outcome
 from batchmill.runner import Result, Runner, RunnerConfig
 from batchmill.store import BatchRepository, create_store_engine, migrate
 from batchmill.testing import MemoryStore
+from tests.support.database import TABLES
 from tests.support.server_database import ServerDatabase
 
 NOW: Final = 1_000_000
 HOUR: Final = timedelta(hours=1)
 WIDE: Final = Limits(100, 100, 100)
 STORES: Final = ("MemoryStore", "SQLite file", "SQLite in memory")
-_TABLES: Final = ("batch_job", "batch_target", "batch_turn", "batch_runner", "batch_total")
 _NO_DATA: Final = ("_lock", "_clock", "_hits", "_misses")
 
 
@@ -126,7 +126,7 @@ def _memory() -> World:
 def _sql_rows(store: BatchRepository) -> object:
     with store.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
-        return [driver.execute(f"SELECT * FROM {table}").fetchall() for table in _TABLES]
+        return [driver.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES]
 
 
 def _close(store: BatchRepository) -> None:
