@@ -20,7 +20,11 @@ def main() -> int:
         )
     _print(found)
     if args.write_docs:
-        for path in docs.write(found):
+        try:
+            written = docs.write(found)
+        except docs.Refused as error:
+            sys.exit(f"error: {error}")
+        for path in written:
             print(f"wrote {path.relative_to(TOP)}")
     return _failed(found)
 

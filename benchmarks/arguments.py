@@ -22,6 +22,8 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--from measures nothing: leave out --only, --short, --rounds and --json")
     if args.short and args.write_docs:
         parser.error("--short is a guard: its figures don't belong in the docs")
+    if args.only and args.write_docs and set(args.only) != set(PARTS):
+        parser.error("--only leaves rows out: keep its figures with --json, join them with --from")
     if args.rounds is None:
         args.rounds = SHORT_ROUNDS if args.short else ROUNDS
     chosen = set(args.only) or set(PARTS)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks import model, plot, tables
 from benchmarks.child import TOP
+from benchmarks.goals import GOALS
 from benchmarks.report import Report
 
 PAGE = TOP / "docs" / "benchmark.md"
@@ -14,15 +15,24 @@ SECTIONS = ("goals", "figures", "growth", "model", "extras")
 PLOTS = {"benchmark-drain.svg": plot.drain_chart, "benchmark-growth.svg": plot.growth_chart}
 
 
-class DocsChanged(Exception):
+class Refused(Exception):
+    """The report, or the page, is not one for which the tables may be replaced."""
+
+
+class DocsChanged(Refused):
     """The page has no longer the markers that the tables go between."""
+
+
+class NotWhole(Refused):
+    """The report is of the short form, or of some parts only: its tables would lack rows."""
 
 
 def write(report: Report, page: Path = PAGE) -> list[Path]:
     """Replace what stands between the page's markers, draw the plots beside it; what was written.
 
-    A plot of which nothing was measured is left as it is. Raises ``DocsChanged``.
+    A plot of which nothing was measured is left as it is. Raises ``DocsChanged``, ``NotWhole``.
     """
+    _check_whole(report)
     text = page.read_text(encoding="utf-8")
     for name, inner in _sections(report).items():
         text = replace(text, name, inner)
@@ -34,6 +44,18 @@ def write(report: Report, page: Path = PAGE) -> list[Path]:
             (page.parent / name).write_text(plot.draw(drawn), encoding="utf-8")
             written.append(page.parent / name)
     return written
+
+
+def _check_whole(report: Report) -> None:
+    if report.sizes.short:
+        raise NotWhole("the figures of the short form don't belong in the docs")
+    lacking = dict.fromkeys(
+        goal.part
+        for goal in GOALS
+        if report.figure(goal.key) is None and goal.part not in report.missing
+    )
+    if lacking:
+        raise NotWhole(f"the docs would lack what was not measured: {', '.join(lacking)}")
 
 
 def replace(text: str, name: str, inner: str) -> str:

@@ -101,19 +101,39 @@ class Report:
     def merge(self, other: Report) -> None:
         """Take over what another run has measured, in place of the same here.
 
-        Each ratio stays one of a single run. Raises ``ValueError`` for one of other work.
+        Each ratio stays one of a single run. Raises ``ValueError`` for one of other work, or of
+        another machine, on whatever day.
         """
         if self.sizes != other.sizes:
             raise ValueError("these runs measured different work")
+        self._join_machine(other.machine)
         self.rounds = min(self.rounds, other.rounds)
         self.values |= other.values
         taken = {subject.key for subject in other.subjects}
         self.subjects = [each for each in self.subjects if each.key not in taken] + other.subjects
-        measured = {goal.part for goal in GOALS if goal.key in self.values}
-        measured |= {subject.name.rpartition(" ")[0] for subject in self.subjects}
         everything = (self.missing | other.missing).items()
-        self.missing = {name: why for name, why in everything if name not in measured}
+        self.missing = {name: why for name, why in everything if not self._has(name)}
         self.failed = [name for name in [*self.failed, *other.failed] if name in self.missing]
+
+    def _has(self, name: str) -> bool:
+        """Whether a part, a peer or an extra was measured, for what ``missing`` calls it.
+
+        A peer's subject has its version behind the name, and an extra what it is of it.
+        """
+        return (
+            any(goal.part == name and goal.key in self.values for goal in GOALS)
+            or any(subject.name.startswith(f"{name} ") for subject in self.subjects)
+            or any(key.startswith(f"{name}, ") for key in self.values)
+        )
+
+    def _join_machine(self, other: dict[str, str]) -> None:
+        names = dict.fromkeys([*self.machine, *other])
+        names.pop("date", None)
+        different = [name for name in names if self.machine.get(name) != other.get(name)]
+        if different:
+            raise ValueError(f"these runs differ in: {', '.join(different)}")
+        days = {day for each in (self.machine, other) for day in each["date"].split(" and ")}
+        self.machine = self.machine | {"date": " and ".join(sorted(days))}
 
     def accidents(self) -> list[Goal]:
         """The goals of which less than half is reached."""

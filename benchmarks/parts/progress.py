@@ -22,8 +22,8 @@ def measure(context: Context) -> None:
     for number in range(context.rounds):
         context.say(f"progress, round {number + 1} of {context.rounds}")
         with context.databases.fresh("sqlite-normal") as url:
-            asked = {"large": context.sizes.large, "small": SMALL}
-            answer = call("benchmarks.parts.progress:run", url=url, **asked)
+            large = context.sizes.large
+            answer = call("benchmarks.parts.progress:run", url=url, large=large, small=SMALL)
         context.report.value("progress-sqlite", answer["large"] / answer["small"])
         context.report.value("progress() of the large job, µs", answer["large"] * 1e6)
 

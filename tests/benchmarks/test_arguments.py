@@ -43,6 +43,7 @@ def test_parts_come_in_their_own_order_and_once() -> None:
         (["--from", "nowhere.json"], "no file 'nowhere.json'"),
         (["--json", "nowhere/x.json"], "can't write to 'nowhere/x.json'"),
         (["--short", "--write-docs"], "--short is a guard"),
+        (["--only", "sqlite", "--write-docs"], "--only leaves rows out"),
         (["--from", __file__, "--only", "sqlite"], "--from measures nothing"),
         (["--from", __file__, "--rounds", "1"], "--from measures nothing"),
     ],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import docs, plot, tables
+from benchmarks import __main__, docs, plot, tables
 from benchmarks.goals import GOALS
 from benchmarks.parts.growth import key
 from benchmarks.parts.stalls import _waits
@@ -34,6 +35,15 @@ def filled() -> Report:
         report.value(key("drain", "sqlite-normal", size), 100.0 + place)
     report.missing["litequeue"] = "it needs another Python"
     report.missing["mariadb"] = "MariaDB is not installed"
+    return report
+
+
+def whole() -> Report:
+    """The same with something for every goal."""
+    report = filled()
+    for goal in GOALS:
+        if goal.key not in report.values and goal.part not in report.missing:
+            report.value(goal.key, goal.required or 1.0)
     return report
 
 
@@ -158,7 +168,7 @@ def test_the_docs_get_the_tables_between_their_markers(tmp_path: Path) -> None:
     """Old figures go, what stands around them stays, and the plots lie beside the page."""
     page = tmp_path / "benchmark.md"
     page.write_text(PAGE, encoding="utf-8")
-    written = docs.write(filled(), page)
+    written = docs.write(whole(), page)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Fast\n<!-- goals -->\nMeasured on 2026-11-30")
     assert "old" not in text
@@ -171,8 +181,38 @@ def test_docs_without_their_markers_are_left_alone(tmp_path: Path) -> None:
     page = tmp_path / "benchmark.md"
     page.write_text("# Fast\n", encoding="utf-8")
     with pytest.raises(docs.DocsChanged, match="<!-- goals -->"):
-        docs.write(filled(), page)
+        docs.write(whole(), page)
     assert page.read_text(encoding="utf-8") == "# Fast\n"
+
+
+def test_docs_get_no_part_of_the_tables(tmp_path: Path) -> None:
+    """Neither what some parts measured nor a short run replaces what is on the page."""
+    page = tmp_path / "benchmark.md"
+    page.write_text(PAGE, encoding="utf-8")
+    with pytest.raises(docs.NotWhole, match="would lack what was not measured: sqlite, postgresql"):
+        docs.write(filled(), page)
+    short = whole()
+    short.sizes = SHORT
+    with pytest.raises(docs.NotWhole, match="the short form"):
+        docs.write(short, page)
+    assert page.read_text(encoding="utf-8") == PAGE
+
+
+def test_a_saved_short_run_is_judged_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file says what it is: an accident in it is a failure, and it stays out of the docs."""
+    path = tmp_path / "report.json"
+    report = whole()
+    report.sizes = SHORT
+    report.values["read-sqlite-full"] = [0.01]
+    path.write_text(report.to_json(), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--from", str(path)])
+    assert __main__.main() == 1
+    assert "an accident: read back, rows, SQLite FULL ÷ floor: 0.01" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--from", str(path), "--write-docs"])
+    with pytest.raises(SystemExit, match="error: the figures of the short form"):
+        __main__.main()
 
 
 def test_the_page_of_this_checkout_has_the_markers() -> None:
@@ -198,21 +238,45 @@ def test_a_wait_counts_when_it_overlaps_the_removal() -> None:
     assert _waits([], (2.0, 5.0)) == [0.0]
 
 
+def other() -> Report:
+    """Another run on the same machine and day, of one round."""
+    return Report(machine=dict(filled().machine), sizes=SIZES, rounds=1)
+
+
 def test_two_runs_together_have_what_either_measured() -> None:
     """The later one's values stand; what was missing and then measured is missing no more."""
-    first, later = filled(), Report(sizes=SIZES, rounds=1)
+    first, later = filled(), other()
+    polling = "submit → start from another process, polling every second, MariaDB"
+    first.missing |= {polling: "MariaDB is not installed", "huey": "can't be installed"}
     first.failed.append("mariadb")
     later.value("drain-mariadb-32", 2.0)
     later.value("drain-sqlite-full-1", 0.9)
-    later.add("litequeue 0.14", "sqlite-normal", {"drain": 1.0})
+    later.add("litequeue 0.14 (Python 3.13.0)", "sqlite-normal", {"drain": 1.0})
+    later.add("huey, no sync at all 3.5.4", "sqlite-normal", {"drain": 2.0})
+    later.value(f"{polling}, p50, ms", 500.0)
     later.add("floor", "sqlite-full", {"drain": 7.0})
     first.merge(later)
-    assert (first.rounds, first.missing, first.failed) == (1, {}, [])
+    assert (first.rounds, first.failed) == (1, [])
+    assert first.missing == {"huey": "can't be installed"}
     assert first.figure("drain-sqlite-full-1") == 0.9
-    assert [subject.median("drain") for subject in first.subjects] == [60.0, 1.0, 7.0]
+    assert [subject.median("drain") for subject in first.subjects] == [60.0, 1.0, 2.0, 7.0]
 
 
 def test_runs_of_other_work_stay_apart() -> None:
     """A short run's figures are not put among those of a whole one."""
     with pytest.raises(ValueError, match="different work"):
         filled().merge(Report())
+
+
+def test_runs_of_other_machines_stay_apart() -> None:
+    """What differs is named; the day may, and then both are told."""
+    first, later = filled(), other()
+    later.machine["date"] = "2026-12-01"
+    first.merge(later)
+    assert first.machine == {"date": "2026-11-30 and 2026-12-01", "Python": "3.11"}
+    first.merge(later)
+    assert first.machine["date"] == "2026-11-30 and 2026-12-01"
+    later.machine["Python"] = "3.12"
+    later.machine["cores"] = "64"
+    with pytest.raises(ValueError, match=r"differ in: Python, cores"):
+        first.merge(later)
