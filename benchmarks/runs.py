@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from benchmarks import machine
-from benchmarks.child import ChildFailed
 from benchmarks.context import Context
 from benchmarks.databases import Databases, Missing
-from benchmarks.goals import GOALS
 from benchmarks.parts import (
     drains,
     growth,
@@ -79,10 +76,11 @@ def run(
         databases = Databases(place)
         try:
             for name in names:
-                _measure(name, Context(report, databases, place))
-                if short and _again(name, report):
-                    databases.restart(name)
-                    _measure(name, Context(report, databases, place))
+                found = _measured(name, report, databases, place)
+                if short and (found.failed or found.accidents()):
+                    databases.restart()
+                    found = _measured(name, report, databases, place)
+                report.merge(found)
                 if json is not None:
                     json.write_text(report.to_json(), encoding="utf-8")
         finally:
@@ -90,26 +88,18 @@ def run(
     return report
 
 
-def _measure(name: str, context: Context) -> None:
+def _measured(name: str, report: Report, databases: Databases, place: Path) -> Report:
+    """What a part found, or why it found nothing; what it had found by then doesn't count."""
+    found, nothing = report.blank(), report.blank()
     try:
-        PARTS[name].measure(context)
+        PARTS[name].measure(Context(found, databases, place))
     except Missing as error:
-        context.report.missing[name] = str(error)
-        if os.environ.get(REQUIRE):
-            context.report.failed.append(name)
-    except (ChildFailed, SQLAlchemyError, OSError) as error:
-        context.report.missing[name] = f"{type(error).__name__}: {error}".partition("\n")[0]
-        context.report.failed.append(name)
-
-
-def _again(name: str, report: Report) -> bool:
-    """Whether a part deserves a second try; then what it has found is forgotten."""
-    keys = {goal.key for goal in GOALS if goal.part == name}
-    accidents = [goal.key for goal in report.accidents() if goal.key in keys]
-    if not accidents and name not in report.failed:
-        return False
-    report.missing.pop(name, None)
-    report.failed = [each for each in report.failed if each != name]
-    for key in keys:
-        report.values.pop(key, None)
-    return True
+        nothing.missing[name] = str(error)
+        nothing.failed = [name] * bool(os.environ.get(REQUIRE))
+        return nothing
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other parts still count
+        traceback.print_exc()
+        nothing.missing[name] = f"{type(error).__name__}: {error}".partition("\n")[0]
+        nothing.failed = [name]
+        return nothing
+    return found

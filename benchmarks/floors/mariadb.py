@@ -6,8 +6,9 @@ import statistics
 from time import perf_counter
 from typing import Any
 
+from sqlalchemy import make_url
+
 from benchmarks import floors
-from benchmarks.databases import driver_url
 from benchmarks.shape import READS, RESULT, Figures, Shape, id_of, rate, url_of
 
 TEXT = "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
@@ -58,7 +59,7 @@ def latency(url: str, durability: str, times: int) -> float:
 def _connect(url: str) -> Any:
     import pymysql  # type: ignore[import-untyped]
 
-    parts = driver_url(url)
+    parts = make_url(url)
     connection = pymysql.connect(
         host=str(parts.host),
         port=int(parts.port or 3306),

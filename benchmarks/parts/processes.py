@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.child import Child, call
+from benchmarks.child import Child, ChildFailed, call
 from benchmarks.context import Context
 
 ALONE, APART = (1, 32), (2, 16)
@@ -38,7 +38,7 @@ def _drain(context: Context, processes: int, workers: int) -> float:
             child.go()
         answers = [child.result() for child in children]
     if sum(answer["ended"] for answer in answers) != jobs:
-        raise SystemExit(f"{jobs} jobs were submitted, and not as many ended: {answers}")
+        raise ChildFailed(f"{jobs} jobs were submitted, and not as many ended: {answers}")
     working = [answer for answer in answers if answer["ended"]]
     begun: float = min(each["first"] for each in working)
     ended: float = max(each["last"] for each in working)

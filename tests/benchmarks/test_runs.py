@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from batchmill.errors import InvalidInput
 from benchmarks import child, mill, runs
+from benchmarks import databases as databases_module
 from benchmarks.child import Child, ChildFailed, call
 from benchmarks.context import Context
-from benchmarks.databases import Databases, Missing
+from benchmarks.databases import Databases, Missing, NotDurable
 from benchmarks.parts import drains
 from benchmarks.peers import PEERS
 from benchmarks.peers.environments import NotInstalled, requirement
 from benchmarks.report import Report
 from benchmarks.shape import SHORT, Shape
+from tests.support import servers
 
 pytestmark = pytest.mark.checkout
 
@@ -42,6 +47,61 @@ def test_a_part_that_fails_is_a_failure_and_says_why(monkeypatch: pytest.MonkeyP
     report = run(monkeypatch, fail)
     assert report.failed == ["sqlite"]
     assert report.missing == {"sqlite": "ChildFailed: it broke"}
+
+
+@pytest.mark.parametrize(
+    "error", [queue.Empty(), InvalidInput("no"), KeyError("n"), NotDurable("fsync is off")]
+)
+def test_an_accident_of_a_part_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Whatever goes wrong: what the part had found is dropped, and the next one is measured."""
+
+    def fail(context: Context) -> None:
+        context.report.value("drain-sqlite-full-1", 0.9)
+        raise error
+
+    def measure(context: Context) -> None:
+        context.report.value("drain-mariadb-1", 0.4)
+
+    monkeypatch.setitem(runs.PARTS, "sqlite", runs.Part(fail, "a stand-in"))
+    monkeypatch.setitem(runs.PARTS, "mariadb", runs.Part(measure, "a stand-in"))
+    report = runs.run(["sqlite", "mariadb"], rounds=1, short=False, folder=None, json=None)
+    assert (report.failed, list(report.missing)) == (["sqlite"], ["sqlite"])
+    assert report.values == {"drain-mariadb-1": [0.4]}
+
+
+def test_a_second_try_replaces_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subjects and extras of the first are gone too."""
+    tries = []
+
+    def measure(context: Context) -> None:
+        tries.append(1)
+        context.report.add("floor", "sqlite-full", {"drain": float(len(tries))})
+        context.report.value("an extra", float(len(tries)))
+        if len(tries) == 1:
+            raise ChildFailed("it broke")
+
+    report = run(monkeypatch, measure, short=True)
+    assert (report.failed, report.missing) == ([], {})
+    assert report.values == {"an extra": [2.0]}
+    assert [subject.rounds for subject in report.subjects] == [[{"drain": 2.0}]]
+
+
+def test_a_server_that_loses_commits_is_not_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is looked at when it starts, for whichever part."""
+    asked = [("version", ("SELECT 'a'", None)), ("fsync", ("SELECT 'off'", "on"))]
+    monkeypatch.setitem(databases_module._DURABLE, "postgresql", asked)
+    monkeypatch.setattr(databases_module, "_check_installed", lambda _name: None)
+    monkeypatch.setattr(servers, "postgresql", lambda folder: nullcontext(f"sqlite:///{folder}/a"))
+    made = Databases(tmp_path)
+    with (
+        pytest.raises(NotDurable, match="postgresql: fsync is off, not on"),
+        made.fresh("postgresql"),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(("required", "failed"), [("", []), ("1", ["sqlite"])])
