@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 TOP: Final = Path(__file__).parents[1]
-PATIENCE: Final = 1800.0
+PATIENCE: Final = 3600.0
 """Seconds that a child may take; then it is killed, whatever it waits for."""
 
 

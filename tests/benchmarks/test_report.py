@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__, docs, plot, tables
+from benchmarks.child import ChildFailed
 from benchmarks.goals import GOALS
 from benchmarks.parts.growth import key
 from benchmarks.parts.stalls import _waits
@@ -235,7 +236,8 @@ def test_a_wait_counts_when_it_overlaps_the_removal() -> None:
     """A call that began before the removal and ended in it waited for it."""
     calls = [(0.0, 1.0), (1.0, 3.0), (3.0, 4.0), (9.0, 20.0)]
     assert _waits(calls, (2.0, 5.0)) == [1.0, 2.0]
-    assert _waits([], (2.0, 5.0)) == [0.0]
+    with pytest.raises(ChildFailed, match="the writer called nothing"):
+        _waits([(5.0, 6.0)], (2.0, 5.0))
 
 
 def other() -> Report:
