@@ -45,21 +45,25 @@ def test_case_s5_a_database_in_memory_and_several_workers():
     engine.dispose()
 
 
-def test_case_s18_a_pool_of_one_connection(database):
+@pytest.mark.parametrize("resolve", [None, lambda name, _: User(name)], ids=["local", "shared"])
+def test_case_s18_a_pool_of_one_connection(database, resolve):
     """Eight workers on a pool of size 1 work; no connection is out while all of them fetch."""
+    database.log_finishes()
     engine = database.engine(pool_size=1, max_overflow=0, pool_timeout=10)
-    together, out = threading.Barrier(MANY), []
+    together, out, seen = threading.Barrier(MANY), [], []
 
     def fetch(context, caller, target):
         together.wait(PATIENCE)
         out.append(engine.pool.checkedout())
         together.wait(PATIENCE)
+        seen.append(runner.progress(context.job_id).status)
         return Result("x")
 
-    with many_workers(BatchRepository(engine), fetch) as runner:
+    with many_workers(BatchRepository(engine), fetch, resolve_caller=resolve) as runner:
         assert drained(runner, MANY) == {"done"}
     assert out == [0] * MANY * 3
-    assert broken(database) == []
+    assert seen == ["running"] * MANY * 3
+    assert broken(database, logged=True) == []
 
 
 @on_sqlite

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import timedelta
 
 import pytest
 
@@ -173,18 +172,4 @@ def test_case_s6_a_host_whose_clock_is_wrong_takes_nothing(database, monkeypatch
         assert first.wait(job, PATIENCE).status == "done"
         assert first.status(job).targets[0].result == Result("t-0-0")
     assert gate.fetched["t-0-0"] == 1
-    assert broken(database, logged=True) == []
-
-
-def test_case_s18_a_pool_of_one_connection_on_a_server(database):
-    """Eight workers on one connection: none is held during a fetch."""
-    store = database.store(pool_size=1, max_overflow=0)
-    gate = Gate(shut=True)
-    given = {"workers": 8, "worker_limit": 8, "hold_for": timedelta(seconds=60)}
-    with runner_on(store, gate, **given) as runner:
-        jobs = submitted(runner, 8, 2)
-        gate.wait_for(8)
-        assert [runner.progress(job).status for job in jobs] == ["running"] * 8
-        gate.open()
-        assert {runner.wait(job, PATIENCE).status for job in jobs} == {"done"}
     assert broken(database, logged=True) == []
