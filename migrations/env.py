@@ -14,9 +14,9 @@ from alembic import context
 from sqlalchemy import Connection
 
 from batchmill.store import migrate
-from batchmill.store.capabilities import capabilities_of, capabilities_of_kind
-from batchmill.store.engine import create_store_engine, parse_url
-from batchmill.store.schemas import check_schema, search_path
+from batchmill.store.capabilities import capabilities_of
+from batchmill.store.engine import create_store_engine
+from batchmill.store.schemas import search_path
 
 
 def address() -> str:
@@ -34,14 +34,13 @@ def named_schema() -> str | None:
 
 def run_offline() -> None:
     """Write SQL instead of executing it."""
-    url, schema = parse_url(address()), named_schema()
-    kind = url.get_backend_name()
-    check_schema(schema, capabilities_of_kind(kind))
+    schema = named_schema()
+    url = migrate.check_place(address(), schema)
     context.configure(
         url=url,
         literal_binds=True,
         dialect_opts={"paramstyle": "named"},
-        **migrate.environment_options(kind),
+        **migrate.environment_options(url.get_backend_name()),
     )
     with context.begin_transaction():
         if schema is not None:
@@ -55,9 +54,10 @@ def run_online() -> None:
     if given is not None:
         run_on(given)
         return
-    engine = create_store_engine(address())
+    schema = named_schema()
+    engine = create_store_engine(migrate.check_place(address(), schema))
     try:
-        with migrate.locked(engine, named_schema()) as connection:
+        with migrate.locked(engine, schema) as connection:
             run_on(connection)
     finally:
         engine.dispose()

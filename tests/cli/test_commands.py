@@ -265,6 +265,13 @@ def test_the_environment_names_the_database(store, invoke, db, monkeypatch):
     assert ID in invoke("jobs").stdout
 
 
+def test_a_hint_finds_the_database_that_was_named(invoke, monkeypatch):
+    """The command to type names it also where it is the default one, and another is set."""
+    monkeypatch.setenv("BATCHMILL_DATABASE_URL", "sqlite:///other.db")
+    told = invoke("jobs", "--db", "sqlite:///batchmill.db").stderr
+    assert "batchmill db upgrade --db sqlite:///batchmill.db" in " ".join(told.split())
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -192,6 +192,7 @@ def test_a_database_that_is_not_there(kind, make_place, invoke):
         (["--db", f"postgresql://u:{PASSWORD}@h/d", "--schema", ""], "--schema: must not be empty"),
         (["--db", f"postgresql://u:{PASSWORD}@h/d", "--schema", "pg_x"], "--schema: is a name"),
         (["--db", f"mariadb://u:{PASSWORD}@h"], "--db: names no database"),
+        (["--db", f"a b://u:{PASSWORD}@h"], "--db: is not a database URL"),
         (["--db", f"mysql://u:{PASSWORD}@h/d"], "--db: its driver is not supported"),
         (["--db", f"postgresql+nope://u:{PASSWORD}@h/d"], "--db: names a driver"),
         (["--db", f"postgresql+psycopg2://u:{PASSWORD}@h/d"], "--db: its driver is not supported"),

@@ -9,10 +9,14 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 
+import psycopg
+import pymysql
 import pytest
+from sqlalchemy import create_engine
 
 from batchmill.errors import JobExists, StoreBusy, StoreError, StoreUnavailable
 from batchmill.store import BatchRepository
+from batchmill.store.engine import parse_url
 from batchmill.store.failures import translate
 from tests.faults.test_points import Bench, bench, meet_once
 from tests.store.support import done, exchange, job, submit, targets
@@ -259,3 +263,34 @@ def test_an_interrupt_in_the_middle_of_an_answer(store, caplog) -> None:
     assert store.get_job("a").id == "a"
     assert points.here.connection is not before
     assert caplog.records == []
+
+
+PASSES = {
+    "postgresql": lambda: psycopg.OperationalError("nothing of the server's"),
+    "mariadb": lambda: pymysql.err.OperationalError(1969, "max_statement_time exceeded"),
+}
+
+
+@on_servers
+def test_a_driver_that_fails_without_a_reason_is_no_fault_of_the_values(database, store) -> None:
+    """A statement that was ended, say: a result is kept and tried again, not stored as failed."""
+    submit(store, "a")
+    (claim,) = exchange(store).claims
+    fault = Fault(BEFORE_STATEMENT, 0, PASSES[database.kind])
+    with listening(Points(store.engine), fault), pytest.raises(StoreUnavailable):
+        exchange(store, [done(claim)], want=0)
+    assert exchange(store, [done(claim)], want=0).stored == [claim.token]
+
+
+@on_servers
+def test_a_read_in_the_applications_transaction_ends_with_it(database, store) -> None:
+    """The application's commit ends what a bound read began; the next sees what came between."""
+    engine = create_engine(parse_url(database.url))
+    with engine.connect() as connection:
+        bound = store.bound_to(connection)
+        assert bound.get_job("a") is None
+        assert connection.in_transaction()
+        connection.commit()
+        submit(store, "a")
+        assert bound.get_job("a") is not None
+    engine.dispose()

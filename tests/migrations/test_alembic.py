@@ -87,6 +87,19 @@ def test_command_without_a_url(tmp_path: Path) -> None:
 
 
 @pytest.mark.checkout
+@pytest.mark.parametrize("more", [[], ["--sql"]], ids=["online", "offline"])
+def test_command_refuses_a_schema_where_there_are_none(
+    more: list[str], sqlite_url: str, tmp_path: Path
+) -> None:
+    """A schema that is named for SQLite is a clear error, and no SQL of PostgreSQL's is tried."""
+    words = ["upgrade", "batchmill@head", *more]
+    done = run_alembic(*words, url=sqlite_url, cwd=tmp_path, schema="shop")
+    assert done.returncode != 0
+    assert "schema: this database has no schemas" in done.stderr
+    assert "current_setting" not in done.stderr
+
+
+@pytest.mark.checkout
 def test_command_takes_a_percent(tmp_path: Path) -> None:
     """A % in BATCHMILL_DATABASE_URL is taken as it is (cases.md S10)."""
     url = f"sqlite:///{tmp_path / 'p%40ss%(here)s.db'}"

@@ -43,6 +43,19 @@ def test_canonical_json_reads_back_the_same(value):
     assert json.loads(canonical_json(value)) == value
 
 
+def test_canonical_json_compares_nothing_of_the_applications():
+    """A value that can't even be compared is refused like any other that is no JSON."""
+
+    class Array:
+        def __eq__(self, other):
+            raise ValueError("the truth value of an array is ambiguous")
+
+        __hash__ = None
+
+    with pytest.raises(InvalidInput, match="not JSON"):
+        canonical_json(Array())
+
+
 @given(options)
 def test_canonical_json_does_not_depend_on_the_order_of_keys(value):
     """Equal mappings have one text, whatever order they were filled in."""

@@ -164,6 +164,16 @@ def test_a_release_is_heard(store: BatchRepository, bell: Bell) -> None:
         assert bell.rings()
 
 
+def test_a_release_that_fails_a_target_is_heard(store: BatchRepository, bell: Bell) -> None:
+    """The target after one that was lost for the last time is work for others too."""
+    submit(store, "a", 2)
+    exchange(store)
+    with heard(store, bell):
+        released = store.release_lost(now=1000, hold_for=60, max_attempts=1, limit=10)
+        assert (released.put_back, len(released.failed), released.settled) == (0, 1, [])
+        assert bell.rings()
+
+
 @pytest.mark.parametrize("kind", ["connection", "session"])
 def test_it_comes_with_the_applications_commit(
     store: BatchRepository, bell: Bell, kind: str

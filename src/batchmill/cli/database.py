@@ -27,8 +27,6 @@ DEFAULT_URL: Final = "sqlite:///batchmill.db"
 URL_VARIABLE: Final = "BATCHMILL_DATABASE_URL"
 SCHEMA_VARIABLE: Final = "BATCHMILL_DATABASE_SCHEMA"
 _FILES: Final = {"sqlite", "sqlite+pysqlite"}
-_CONNECTS_WITHIN: Final = 10
-"""Seconds that a server may take to answer; a host that is away never says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ def sql_for(place: Place) -> str:
 @contextmanager
 def _engine(place: Place) -> Iterator[Any]:
     with _options_named():
-        engine = create_store_engine(place.url, **_patience(place))
+        engine = create_store_engine(place.url)
     try:
         yield engine
     finally:
@@ -113,13 +111,6 @@ def _options_named() -> Iterator[None]:
         raise UsageError(f"--{'db' if field == 'url' else field}: {rest}") from error
 
 
-def _patience(place: Place) -> dict[str, Any]:
-    """How long to wait for a server's answer, where the URL says nothing of it."""
-    if _is_file(place) or "connect_timeout" in parse_url(place.url).query:
-        return {}
-    return {"connect_args": {"connect_timeout": _CONNECTS_WITHIN}}
-
-
 def _refuse_without_tables(found: Found, place: Place) -> None:
     name, upgrade = name_of(place), again("db upgrade", place)
     if found is Found.MISSING:
@@ -134,8 +125,8 @@ def _refuse_without_tables(found: Found, place: Place) -> None:
 
 def look_at(place: Place) -> Found:
     """What is there, without creating or changing anything; raises for what can't be used."""
-    server = not _is_file(place)
     with _options_named():
+        server = not _is_file(place)
         migrate.check_place(place.url, place.schema)
         if server:
             return _look_at_server(place)
@@ -205,7 +196,7 @@ def again(command: str, place: Place) -> str:
     A server's URL, which is not shown, is for the user to put in.
     """
     words = ["batchmill", command]
-    if place.url not in {DEFAULT_URL, os.environ.get(URL_VARIABLE)}:
+    if place.url != (os.environ.get(URL_VARIABLE) or DEFAULT_URL):
         words += ["--db", shlex.quote(place.url) if _is_file(place) else "URL"]
     if place.schema not in {None, os.environ.get(SCHEMA_VARIABLE)}:
         words += ["--schema", shlex.quote(str(place.schema))]

@@ -19,7 +19,7 @@ def canonical_json(value: Any) -> str:
     ``InvalidInput`` that says what isn't, and never quotes the value (cases.md 5 and 21). A NUL
     in a text is escaped by JSON itself; a lone surrogate has no UTF-8 and is refused.
     """
-    if value == {} and type(value) is dict:
+    if type(value) is dict and not value:
         return "{}"  # the options of most targets
     try:
         text = _ENCODER.encode(value)

@@ -23,6 +23,7 @@ from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.rules import RetryRules
 from batchmill.runner.services import (
     LONGEST_PERIOD,
+    RELEASE,
     SHORTEST_LOOK,
     Holder,
     Housekeeper,
@@ -154,7 +155,7 @@ class Parts(Generic[C]):
         return [
             loop("hold", min(self.hold_for, ttl) / 3, self.holder.step),
             loop("sweep", min(ttl / 10, LONGEST_PERIOD), self.housekeeper.step),
-            loop("release", min(poll_interval, self.hold_for / 2, LONGEST_PERIOD), self._release),
+            loop(RELEASE, min(poll_interval, self.hold_for / 2, LONGEST_PERIOD), self._release),
         ]
 
     def _release(self) -> int:

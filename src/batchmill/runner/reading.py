@@ -71,6 +71,8 @@ class JobReader:
     def results(self, job_id: str, *, caller: Caller | str | None = None) -> Iterator[TargetReport]:
         """Every target as it stands, in order, read in pages bounded by rows and bytes.
 
+        A page that ends with the last of ``targets_total`` is the last: who makes a job by hand
+        must have given it the number of its targets.
         Raises ``JobNotFound`` at once for an unknown job, and in the middle when it goes.
         """
         job = self._known(job_id, caller)

@@ -27,6 +27,8 @@ SWEEP_STEP = 100
 MOST_STEPS = 10_000
 LONGEST_PERIOD = 60.0
 """spec/seed-001 and design.md section 5, Sweeping: every ``min(ttl / 10, 60 s)``."""
+RELEASE = "release"
+"""The name of the loop that takes over what lost runners left."""
 SHORTEST_LOOK = 0.1
 """Seconds between two looks for what lost runners left, however short the poll is."""
 

@@ -27,6 +27,7 @@ from batchmill.runner.protocol import FetchFunc, JobStore, ResolveCaller
 from batchmill.runner.reading import JobReader
 from batchmill.runner.reports import Submission
 from batchmill.runner.rules import DEFAULT_QUEUE
+from batchmill.runner.services import RELEASE
 from batchmill.runner.targets import Target
 from batchmill.validation import check_name, check_text, check_timeout
 
@@ -138,7 +139,7 @@ class Runner(JobReader, Generic[C]):
         except MigrationError:
             raise
         except StoreError as error:
-            if self._parts.outages.failed("hold", error):
+            if self._parts.outages.failed(RELEASE, error):  # the loop that does the same again
                 self._logger.warning("start: store error (%s)", type(error).__name__)
 
     def _subscribe(self) -> AbstractContextManager[Any] | None:

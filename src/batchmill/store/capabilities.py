@@ -52,6 +52,7 @@ class Capabilities:
     encoding: str | None
     packet_limit: str | None
     schemas: bool
+    needs_database: bool
     clock: str | None
     ddl_rolls_back: bool
     named_lock: str | None
@@ -78,6 +79,7 @@ _SQLITE: Final = Capabilities(
     encoding=None,
     packet_limit=None,
     schemas=False,
+    needs_database=False,
     clock=None,
     ddl_rolls_back=True,
     named_lock=None,
@@ -103,6 +105,7 @@ _POSTGRESQL: Final = Capabilities(
     encoding="utf-8",
     packet_limit=None,
     schemas=True,
+    needs_database=False,
     clock="SELECT extract(epoch FROM clock_timestamp())",
     ddl_rolls_back=True,
     # A database and a schema each have a lock of their own; the key is a number, so a hash.
@@ -130,6 +133,7 @@ _MARIADB: Final = Capabilities(
     encoding="utf8mb4",
     packet_limit="SELECT @@max_allowed_packet",
     schemas=False,
+    needs_database=True,
     clock="SELECT unix_timestamp(sysdate(6))",
     ddl_rolls_back=False,
     # The lock is the server's; its name may not be as long as a database's can be.

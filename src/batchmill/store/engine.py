@@ -67,16 +67,14 @@ def _server_engine(address: URL, engine_kwargs: dict[str, Any]) -> Engine:
 
     The application may have another level for its own use of the engine.
     """
-    capabilities_of_kind(address.get_backend_name())
+    can = capabilities_of_kind(address.get_backend_name())
     options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} | engine_kwargs
     if options["isolation_level"] == "READ COMMITTED":
         options["execution_options"] = dict(options.get("execution_options", {})) | {
             READ_COMMITTED: True
         }
     options["connect_args"] = link_options(address) | dict(options.get("connect_args", {}))
-    if address.get_backend_name() in ("mariadb", "mysql") and not (
-        address.database or options["connect_args"].get("database")
-    ):
+    if can.needs_database and not (address.database or options["connect_args"].get("database")):
         raise InvalidInput("url: names no database; write it like mariadb://host/database")
     try:
         engine = create_engine(address, **options)

@@ -12,13 +12,11 @@ from sqlalchemy.orm import Session, scoped_session
 from batchmill.errors import InvalidInput
 from batchmill.record_checks import check_job, check_targets, check_written
 from batchmill.records import BatchJob, BatchTarget, JobStatus, StoreStats, TargetStatus
-from batchmill.store.capabilities import capabilities_of
 from batchmill.store.engine import check_engine
 from batchmill.store.operations import clock, jobs, removing, stats
 from batchmill.store.operations import targets as target_rows
 from batchmill.store.operations.common import total_bytes
 from batchmill.store.queue import QueueRepository
-from batchmill.store.schemas import check_schema
 from batchmill.store.transactions import BoundTransactions, OwnTransactions
 from batchmill.store.tx import Compiler
 from batchmill.validation import (
@@ -57,7 +55,7 @@ class BatchRepository(QueueRepository):
         if not isinstance(engine, Engine):
             raise InvalidInput(f"engine: must be an Engine, not {type(engine).__name__}")
         check_engine(engine)
-        compiler = Compiler(engine, check_schema(schema, capabilities_of(engine.dialect)))
+        compiler = Compiler(engine, schema)
         self.engine = engine
         self.schema = compiler.schema
         self._compiler = compiler

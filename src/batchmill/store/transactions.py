@@ -33,6 +33,9 @@ _T = TypeVar("_T")
 READ_COMMITTED: Final = "batchmill_read_committed"
 """Marks the engines whose connections are made with that level, and needn't be told each time."""
 
+LONGEST_LOOK: Final = 0.1
+"""Seconds between two looks of who waits for SQLite's lock, at the most."""
+
 PATIENCE: Final = 10.0
 """Seconds after which a busy database is reported and not tried again."""
 
@@ -79,12 +82,12 @@ class OwnTransactions:
         waited for 1.8 s. With pauses of twice the step, two looks of three find it free.
         """
         if self._compiler.can.begins_immediate:
-            time.sleep(2 * spent)
+            time.sleep(min(2 * spent, LONGEST_LOOK))
 
     def _read_once(self, operation: Callable[[Tx], _T], snapshot: bool) -> _T:  # noqa: FBT001
         can = self._compiler.can
-        if not snapshot and is_unwatched(self._engine, can):
-            with self._borrowed() as driver:
+        with self._borrowed(needed=not snapshot) as driver:
+            if driver is not None:
                 return operation(Tx(None, self._compiler, driver))
         with connected(self._engine, can) as connection:
             if not snapshot:
@@ -94,21 +97,27 @@ class OwnTransactions:
                 return operation(Tx(connection, self._compiler))
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Any]:
-        """The driver's connection, from the pool and back."""
+    def _borrowed(self, *, needed: bool) -> Iterator[Any]:
+        """The driver's connection alone, from the pool and back; None where it can't be alone.
+
+        Nor can one that is in a transaction already, as in an autocommit mode that always is.
+        """
+        if not needed or not is_unwatched(self._engine, self._compiler.can):
+            yield None
+            return
         pooled = self._engine.raw_connection()
         try:
-            yield pooled.driver_connection
+            driver: Any = pooled.driver_connection
+            yield None if driver.in_transaction else driver
         finally:
             pooled.close()
 
     def _write_once(self, operation: Callable[[Tx], _T], savepoints: bool) -> _T:  # noqa: FBT001
         can = self._compiler.can
-        if not savepoints and is_unwatched(self._engine, can):
-            with self._borrowed() as driver:
-                if not driver.in_transaction:  # as in an autocommit mode that always is in one
-                    with bare_transaction(driver):
-                        return operation(Tx(None, self._compiler, driver))
+        with self._borrowed(needed=not savepoints) as driver:
+            if driver is not None:
+                with bare_transaction(driver):
+                    return operation(Tx(None, self._compiler, driver))
         with connected(self._engine, can) as connection, transaction(connection, can):
             take_write_lock(connection, can)
             return operation(Tx(connection, self._compiler))

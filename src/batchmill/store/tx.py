@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, Executable, exc
 from batchmill.store.boundaries import check_encoding
 from batchmill.store.capabilities import Capabilities, capabilities_of
 from batchmill.store.packets import Packets
+from batchmill.store.schemas import check_schema
 from batchmill.store.statements.common import GIVEN
 
 Row = tuple[Any, ...]
@@ -50,8 +51,8 @@ class Compiler:
 
     def __init__(self, engine: Engine, schema: str | None = None) -> None:
         self.dialect = engine.dialect
-        self.schema = schema
         self.can: Capabilities = capabilities_of(engine.dialect)
+        self.schema = check_schema(schema, self.can)
         self._known: dict[tuple[Any, ...], Compiled] = {}
 
     def compiled(self, build: Build, variant: tuple[Any, ...]) -> Compiled:
@@ -181,10 +182,6 @@ class Tx:
         most = SET_BYTES if self._packets is None else self._packets.share(SET_BYTES)
         return list(_documents(build, rows, most))
 
-    def run_many(self, build: Build, rows: Sequence[Params]) -> int:
-        """Run a statement for each set of parameters; how many rows all of them touched."""
-        return sum(self.run_all(*self.many(build, rows)))
-
     def _answers(self, calls: Sequence[Call]) -> list[Any]:
         """What SQLAlchemy answers to each call, or the cursors where the driver runs them."""
         if self._driver is None:
@@ -253,7 +250,14 @@ class Tx:
             lost = bool(dialect.is_disconnect(error, self._driver, None))
             if lost:
                 self._give_up(error)
-            raise exc.DBAPIError("", None, error, connection_invalidated=lost) from error
+            raise exc.DBAPIError.instance(
+                "",
+                None,
+                error,
+                dialect.loaded_dbapi.Error,
+                connection_invalidated=lost,
+                dialect=dialect,
+            ) from error
         except Exception:
             raise
         except BaseException as error:  # Ctrl-C, say, in the middle of an answer
@@ -280,6 +284,8 @@ def _bare_driver(connection: Connection, can: Capabilities) -> Any:
     watched = getattr(connection, "_echo", True) or getattr(connection, "_has_events", True)
     if watched or not can.bare_statements or _is_listened_to(connection.engine):
         return None
+    if not connection.in_transaction():
+        connection.begin()  # the driver will have one: whoever ends SQLAlchemy's has to end that
     return connection.connection.driver_connection
 
 

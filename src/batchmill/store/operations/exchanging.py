@@ -19,7 +19,7 @@ from batchmill.store.operations.common import add_and_number, total_is_missing
 from batchmill.store.operations.exchange_plan import Ask, HeldTurn, OpenTurn, Plan
 from batchmill.store.operations.removing import evict_step
 from batchmill.store.statements import jobs, targets, totals, turns
-from batchmill.store.tx import Call, Tx, call
+from batchmill.store.tx import Call, Row, Tx, call
 from batchmill.validation import MAX_BYTES
 
 __all__ = ["Ask", "Exchanged", "exchange", "exchange_singly", "nothing_to_claim"]
@@ -37,12 +37,14 @@ def nothing_to_claim(tx: Tx, ask: Ask) -> Exchange | None:
 
     It only reads, so that idle runners don't contend for the write lock.
     """
-    if ask.want and tx.rows_of(_open_turns(ask, locking=False))[0]:
+    if ask.want and tx.rows_of(_open_turns(replace(ask, want=1), locking=False))[0]:
         return None
-    (held,) = tx.rows_of(_held_turns(tx, ask, [], locking=False))
+    calls = [_held_turns(tx, ask, [], locking=False)]
+    if ask.want:
+        calls.append(_next_ready(ask))
+    held, *ready = tx.rows_of(*calls)
     cancelled = [turn.job_id for turn in map(HeldTurn._make, held) if turn.ended]
-    ready_at = _next_ready_at(tx, ask) if ask.want else None
-    return Exchange([], [], [], [], [], cancelled, ready_at)
+    return Exchange([], [], [], [], [], cancelled, _seconds(ready[0]) if ready else None)
 
 
 def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
@@ -68,7 +70,9 @@ def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
         unstorable=plan.unstorable,
         settled=plan.settled,
         cancelled=[turn.job_id for turn in held.values() if turn.ended],
-        next_ready_at=_next_ready_at(tx, ask) if len(plan.claims) < ask.want else None,
+        next_ready_at=(
+            _seconds(tx.rows_of(_next_ready(ask))[0]) if len(plan.claims) < ask.want else None
+        ),
     )
     return Exchanged(answer, over)
 
@@ -92,11 +96,11 @@ def _look(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> _Seen:
     if ask.want:
         calls.append(_open_turns(ask, locking=True))
     if outcomes and tx.can.sequences:
-        calls += [call(turns.fresh_number), call(totals.total_bytes)]
+        calls += [call(totals.total_bytes), call(turns.fresh_number)]
     held, *rest = tx.rows_of(*calls)
     found = rest.pop(0) if ask.want else []
     numbers = [int(row[0]) for (row,) in rest]
-    return _Seen(list(map(HeldTurn._make, held)), list(map(OpenTurn._make, found)), *numbers[::-1])
+    return _Seen(list(map(HeldTurn._make, held)), list(map(OpenTurn._make, found)), *numbers)
 
 
 def _claim_what_was_put_back(tx: Tx, ask: Ask, want: int) -> list[Claim]:
@@ -131,14 +135,12 @@ def exchange_singly(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
         try:
             with savepoint(tx.connection, tx.can):
                 parts.append(exchange(tx, [outcome], alone))
-        except ValueTooLarge as error:
-            parts.append(exchange(tx, [unstorable(outcome, str(error))], alone))
-            refused.append(outcome.token)
-        except DATABASE_ERRORS as error:
+        except (ValueTooLarge, *DATABASE_ERRORS) as error:
             if isinstance(translate(error), PASSING) or not tx.connection.in_transaction():
                 raise
-            fit = unstorable(outcome, "the database refused it; make it smaller")
-            parts.append(exchange(tx, [fit], alone))
+            said = isinstance(error, ValueTooLarge)
+            why = str(error) if said else "the database refused it; make it smaller"
+            parts.append(exchange(tx, [unstorable(outcome, why)], alone))
             refused.append(outcome.token)
     parts.append(exchange(tx, [], ask))
     return _merged(parts, refused)
@@ -181,13 +183,17 @@ def _open_turns(ask: Ask, *, locking: bool) -> Call:
     )
 
 
-def _next_ready_at(tx: Tx, ask: Ask) -> float | None:
-    ready = tx.value(turns.next_ready, ask.shared, queue=ask.queue, runner_id=ask.runner_id)
-    return None if ready is None else ready / 1000
+def _next_ready(ask: Ask) -> Call:
+    return call(turns.next_ready, ask.shared, queue=ask.queue, runner_id=ask.runner_id)
+
+
+def _seconds(ready: Sequence[Row]) -> float | None:
+    """What :func:`_next_ready` found."""
+    return None if ready[0][0] is None else ready[0][0] / 1000
 
 
 def _write(tx: Tx, plan: Plan, seen: _Seen) -> int:
-    """Write the plan; the byte total after it, 0 when nothing was stored or put back."""
+    """Write the plan; the byte total after it, which means nothing where nothing was stored."""
     nbytes = sum(change.nbytes for change in plan.jobs.values())
     total, turn = seen.nbytes + nbytes, seen.first_turn
     if (plan.stored or plan.back) and not tx.can.sequences:

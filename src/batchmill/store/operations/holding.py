@@ -16,7 +16,7 @@ from batchmill.records import (
 )
 from batchmill.store.operations.common import number_turn
 from batchmill.store.statements import jobs, runners, targets, turns
-from batchmill.store.tx import Row, Tx
+from batchmill.store.tx import Row, Tx, call
 
 
 def see_runner(tx: Tx, runner_id: str, now_ms: int, *, hold_for_ms: int | None) -> None:
@@ -79,7 +79,8 @@ class _Release:
 
     def __init__(self, tx: Tx, now: int, now_ms: int, max_attempts: int) -> None:
         self.tx, self.now, self.now_ms, self.max_attempts = tx, now, now_ms, max_attempts
-        self.put_back: list[str] = []
+        self.put_back = 0
+        self.open_again: list[str] = []
         self.failed: list[str] = []
         self.settled: list[Settled] = []
 
@@ -92,7 +93,7 @@ class _Release:
         else:
             self._write_target(turn, TargetStatus.PENDING, None)
             self._to_the_back(turn, turn.next_idx, turn.targets_failed)
-            self.put_back.append(turn.job_id)
+            self.put_back += 1
             self._touch(turn)
 
     def _end(self, turn: _Lost) -> None:
@@ -138,6 +139,7 @@ class _Release:
 
     def _to_the_back(self, turn: _Lost, next_idx: int, failed: int) -> None:
         """Give the turn a fresh number and no holder; ``busy_since`` survives a lost hold."""
+        self.open_again.append(turn.job_id)
         self.tx.run(
             turns.release_turn,
             of_job=turn.job_id,
@@ -163,7 +165,8 @@ class _Release:
 
 def anything_lost(tx: Tx, now_ms: int, hold_for_ms: int) -> bool:
     """Whether a release would find anything; only reads, so that looking often is cheap."""
-    return any(tx.row(look, now_ms=now_ms, hold_for=hold_for_ms) for look in _LOOKS)
+    looks = [call(look, now_ms=now_ms, hold_for=hold_for_ms) for look in _LOOKS]
+    return any(tx.rows_of(*looks))
 
 
 _LOOKS = (turns.first_lost_turn, runners.first_lost_runner)
@@ -178,6 +181,6 @@ def release_lost(
     for row in found:
         release.release(_Lost(*row))
     tx.run(runners.forget_lost_runners, now_ms=now_ms, hold_for=hold_for_ms)
-    if release.put_back and tx.can.pushes:
-        tx.rows(turns.announce, job_ids=tx.listed(release.put_back))
-    return Released(len(release.put_back), release.failed, release.settled)
+    if release.open_again and tx.can.pushes:
+        tx.rows(turns.announce, job_ids=tx.listed(release.open_again))
+    return Released(release.put_back, release.failed, release.settled)

@@ -44,8 +44,8 @@ def submit(tx: Tx, new: Submission) -> Admission:
     if not new.targets:
         return Admission(None, False, NoTargets)
     seen = _look(tx, new)
-    if seen.known is not None:
-        job_operations.touch_job(tx, seen.known, new.now)
+    # Gone meanwhile where nothing has locked it: an eviction may end between look and touch.
+    if seen.known is not None and tx.run(jobs.touch_job, job_id=seen.known, lease=new.now):
         return Admission(seen.known, True, None)
     rejected = _rejection(seen, new)
     if rejected is not None:

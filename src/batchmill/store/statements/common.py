@@ -79,8 +79,8 @@ def among(can: Capabilities, column: Any, name: str) -> ColumnElement[bool]:
     """The column is one of a list, given as one parameter however long the list is.
 
     One parameter keeps the statement's text the same for any length, and clear of a database's
-    limit on the number of parameters (cases.md 25). See :func:`batchmill.store.operations.listed`
-    for the value.
+    limit on the number of parameters (cases.md 25). See :meth:`batchmill.store.tx.Tx.listed` for
+    the value.
     """
     chosen: ColumnElement[bool]
     if can.lists == "json":
