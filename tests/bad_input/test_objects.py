@@ -19,10 +19,14 @@ from tests.bad_input.calls import answer_of, documented, fits
 from tests.bad_input.rules import TAKEN
 from tests.bad_input.runners import DATABASE, OBJECTS, RUNNER
 from tests.bad_input.stores import Table
-from tests.bad_input.test_stores import cases
 from tests.bad_input.values import KINDS
 
 HERE = OBJECTS | {"Runner": RUNNER["Runner"]}
+
+
+def cases(table: Table) -> list[tuple[str, str]]:
+    """Each argument of each call."""
+    return [(method, name) for method, arguments in table.items() for name in arguments]
 
 
 def cancelled_context() -> FetchContext:
