@@ -17,7 +17,7 @@ from batchmill.errors import (
 )
 from batchmill.records import Admission, BatchJob, BatchTarget, Limits
 from batchmill.store.operations import jobs as job_operations
-from batchmill.store.operations.common import number_turn
+from batchmill.store.operations.common import number_turn, total_is_missing
 from batchmill.store.operations.holding import see_runner
 from batchmill.store.operations.targets import inserting_pending
 from batchmill.store.statements import jobs, totals, turns
@@ -97,7 +97,9 @@ def _look(tx: Tx, new: Submission) -> _Seen:
 
 def _check_level(caps: Sequence[Row]) -> None:
     """Refuse a transaction that can't see what was committed since it began (design.md 3)."""
-    level = caps[0][0] if caps else None
+    if not caps:
+        raise total_is_missing()
+    level = caps[0][0]
     if level in ("repeatable read", "serializable"):
         raise InvalidInput(
             f"within: its transaction is {level.upper()}, in which the caps can't be exact; begin "
