@@ -54,12 +54,11 @@ def upgrade() -> None:
         **INNODB,
     )
     op.create_index(
-        op.f("batch_turn_queue_holder_turn_ix"),
+        op.f("batch_turn_holder_queue_turn_ix"),
         "batch_turn",
-        ["queue", "holder", "turn"],
+        ["holder", "queue", "turn"],
         if_not_exists=again,
     )
-    op.create_index(op.f("batch_turn_token_ix"), "batch_turn", ["token"], if_not_exists=again)
     op.create_index(op.f("batch_turn_home_ix"), "batch_turn", ["home"], if_not_exists=again)
 
 

@@ -160,8 +160,9 @@ class BatchTurnRow(Base):
     held_until: Mapped[int | None] = mapped_column(BigInteger)
 
     __table_args__: Any = (
-        Index(None, "queue", "holder", "turn"),
-        Index(None, "token"),
+        # Changed with each target: one index for the rotation of a queue and for all that a
+        # runner has in flight, and none over the tokens.
+        Index(None, "holder", "queue", "turn"),
         Index(None, "home"),
         _INNODB,
     )

@@ -63,9 +63,8 @@ CREATE TABLE batch_turn (
     CONSTRAINT batch_turn_job_id_fk FOREIGN KEY(job_id) REFERENCES batch_job (id) ON DELETE CASCADE,
     CONSTRAINT batch_turn_pk PRIMARY KEY (job_id)
 );
+CREATE INDEX batch_turn_holder_queue_turn_ix ON batch_turn (holder, queue, turn);
 CREATE INDEX batch_turn_home_ix ON batch_turn (home);
-CREATE INDEX batch_turn_queue_holder_turn_ix ON batch_turn (queue, holder, turn);
-CREATE INDEX batch_turn_token_ix ON batch_turn (token);
 CREATE TABLE batchmill_alembic_version (
     version_num VARCHAR(32) NOT NULL,
     CONSTRAINT batchmill_alembic_version_pkc PRIMARY KEY (version_num)

@@ -51,6 +51,7 @@ class HeldTurn(NamedTuple):
     created_at: int
     home: str | None
     following: int | None
+    lease: int
     caller: str
     caller_class: str
     url: str
@@ -70,6 +71,8 @@ class OpenTurn(NamedTuple):
     next_idx: int
     targets_failed: int
     busy_since: int | None
+    status: str
+    lease: int
     caller: str
     caller_class: str
     url: str
@@ -79,12 +82,21 @@ class OpenTurn(NamedTuple):
 
 @dataclass(slots=True)
 class JobChange:
-    """What is added to a job's counters, its status, and its error (None: as it is)."""
+    """What is added to a job's counters, its status, and its error (None: as it is).
+
+    ``was_status`` and ``was_lease`` are what was read.
+    """
 
     status: str
+    was_status: str
+    was_lease: int
     error: str | None = None
     done: int = 0
     nbytes: int = 0
+
+    def only_counts(self, lease: int) -> bool:
+        """Whether status, error and lease stay what they were."""
+        return (self.status, lease, self.error) == (self.was_status, self.was_lease, None)
 
 
 @dataclass(slots=True)
@@ -154,7 +166,7 @@ class Plan:
             turn.job_id, turn.next_idx, status, 0, outcome.result, outcome.error, outcome.hint
         )
         self.stored.append(outcome.token)
-        change = self._change(turn.job_id, turn.status)
+        change = self._change(turn)
         change.done, change.nbytes = 1, nbytes
         failed = turn.targets_failed + (status is TargetStatus.FAILED)
         if turn.ended:
@@ -169,7 +181,7 @@ class Plan:
 
     def _put_back(self, outcome: Outcome, turn: HeldTurn) -> None:
         self._write_target(turn.job_id, turn.next_idx, TargetStatus.PENDING, 0)
-        self._change(turn.job_id, turn.status)
+        self._change(turn)
         if turn.ended:
             self.gone.append(turn.job_id)
         elif outcome.kind == "fail_job":
@@ -186,7 +198,7 @@ class Plan:
             self.put_back = True
 
     def _settle(self, turn: HeldTurn, status: JobStatus, error: str) -> None:
-        change = self._change(turn.job_id, turn.status)
+        change = self._change(turn)
         change.status, change.error = status.value, error
         self.settled.append(Settled(turn.job_id, status, turn.created_at))
 
@@ -216,7 +228,7 @@ class Plan:
         self, turn: HeldTurn | OpenTurn, idx: int, busy_since: int | None, token: str
     ) -> None:
         self._write_target(turn.job_id, idx, TargetStatus.RUNNING, 1)
-        self._change(turn.job_id, "").status = JobStatus.RUNNING.value
+        self._change(turn).status = JobStatus.RUNNING.value
         since = None if busy_since is None else busy_since / 1000
         self.claims.append(
             Claim(
@@ -232,8 +244,8 @@ class Plan:
             )
         )
 
-    def _change(self, job_id: str, status: str) -> JobChange:
-        return self.jobs.setdefault(job_id, JobChange(status))
+    def _change(self, turn: HeldTurn | OpenTurn) -> JobChange:
+        return self.jobs.setdefault(turn.job_id, JobChange(turn.status, turn.status, turn.lease))
 
     def _write_target(
         self,

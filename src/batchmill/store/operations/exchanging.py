@@ -203,7 +203,7 @@ def _write(tx: Tx, plan: Plan, seen: _Seen) -> int:
     fenced = [*tx.many(turns.write_turn, plan.back), *tx.many(turns.take_turn, plan.taken)]
     written = tx.many(targets.write_target, plan.targets)
     rest = [call(turns.delete_turns, job_ids=tx.listed(plan.gone))] if plan.gone else []
-    rest += tx.many(jobs.add_to_job, _job_changes(plan))
+    rest += _job_writes(tx, plan)
     added = bool(plan.stored) and tx.can.sequences
     if added:
         rest.append(call(totals.add_bytes, at_shard=tx.shard, bytes=nbytes))
@@ -215,18 +215,22 @@ def _write(tx: Tx, plan: Plan, seen: _Seen) -> int:
     return total
 
 
-def _job_changes(plan: Plan) -> list[dict[str, Any]]:
-    return [  # in one order everywhere, so that two transactions can't wait for each other
-        {
-            "of_job": job_id,
-            "status": change.status,
-            "error": change.error,
-            "done": change.done,
-            "bytes": change.nbytes,
-            "lease": plan.ask.now,
-        }
-        for job_id, change in sorted(plan.jobs.items())
-    ]
+def _job_writes(tx: Tx, plan: Plan) -> list[Call]:
+    """What writes the jobs: in one order everywhere, so that no two can wait for each other.
+
+    Where nobody else can have written since they were read, a status and a lease that stay as they
+    are, as for most of a second, aren't written: each has an index that SQLite would change.
+    """
+    anew, counted = [], []
+    for job_id, change in sorted(plan.jobs.items()):
+        counts = {"done": change.done, "bytes": change.nbytes}
+        if tx.can.row_locks or not change.only_counts(plan.ask.now):
+            values = {"status": change.status, "error": change.error, "lease": plan.ask.now}
+            anew.append({"of_job": job_id, **values, **counts})
+        elif change.done:
+            counted.append({"job_id": job_id, **counts})
+    calls = tx.many(jobs.add_to_job, anew)
+    return [*calls, Call(jobs.add_to_counters, (), counted)] if counted else calls
 
 
 def _check_fences(written: int, planned: int) -> None:

@@ -43,13 +43,9 @@ def hold(
         found = tx.rows(turns.current_holds, tokens=tx.listed(tokens), holder=runner_id)
     current = {token for token, _, _ in found}
     if found:
-        tx.run(
-            turns.renew_holds,
-            tokens=tx.listed(current),
-            holder=runner_id,
-            held_until=now_ms + hold_for_ms,
-        )
-        tx.run(jobs.touch_jobs, job_ids=tx.listed(job_id for _, job_id, _ in found), lease=now)
+        held = tx.listed(job_id for _, job_id, _ in found)
+        tx.run(turns.renew_holds, job_ids=held, held_until=now_ms + hold_for_ms)
+        tx.run(jobs.touch_jobs, job_ids=held, lease=now)
     see_runner(tx, runner_id, now_ms, hold_for_ms=hold_for_ms)
     cancelled = [job_id for _, job_id, status in found if JobStatus(status).terminal]
     return Held([token for token in tokens if token not in current], cancelled)

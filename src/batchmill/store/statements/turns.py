@@ -42,8 +42,7 @@ from batchmill.store.statements.common import (
 )
 from batchmill.validation import AT_ONCE
 
-_ROTATION: Final = "batch_turn_queue_holder_turn_ix"
-_TOKENS: Final = "batch_turn_token_ix"
+_ROTATION: Final = "batch_turn_holder_queue_turn_ix"
 
 NUMBERS: Final = 1 << 16
 """How many turns one number of the sequence is good for: more than an exchange puts back."""
@@ -160,6 +159,7 @@ def held_turns(can: Capabilities, locking: bool) -> Executable:
         JOB.c.created_at,
         TURN.c.home,
         following.c.idx,
+        JOB.c.lease,
     )
     after = _its_target(can, following, _pending_after(can))
     joined = TURN.join(JOB, _its_job(can)).outerjoin(following, after)
@@ -173,9 +173,13 @@ def held_turns(can: Capabilities, locking: bool) -> Executable:
     return locked(can, along, TURN, JOB) if locking else along
 
 
-def _open_to(shared: bool) -> Any:
-    """Turns that a runner may take: its own and, with ``shared``, those without a home."""
-    mine = TURN.c.home == bindparam("runner_id")
+def _open_to(can: Capabilities, shared: bool) -> Any:
+    """Turns that a runner may take: its own and, with ``shared``, those without a home.
+
+    SQLite is kept from the index of homes, which it would take where all are at one, and sort them.
+    """
+    home = func.coalesce(TURN.c.home, word("")) if can.lists == "json" else TURN.c.home
+    mine = home == bindparam("runner_id")
     return or_(mine, TURN.c.home.is_(None)) if shared else mine
 
 
@@ -187,7 +191,8 @@ def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executabl
     MariaDB would sort for it, and lock them all.
     """
     places = (TURN.c.turn, TURN.c.job_id)
-    columns = (TURN.c.next_idx, TURN.c.targets_failed, TURN.c.busy_since)
+    turn = (TURN.c.next_idx, TURN.c.targets_failed, TURN.c.busy_since)
+    columns = (*turn, JOB.c.status, JOB.c.lease)
     joined = TURN.join(JOB, _its_job(can)).join(TARGET, _its_target(can, TARGET, TURN.c.next_idx))
     query = (
         _with_target(columns, TARGET)
@@ -196,7 +201,7 @@ def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executabl
             TURN.c.queue == bindparam("queue"),
             TURN.c.holder.is_(None),
             TURN.c.ready_at <= number("now_ms"),
-            _open_to(shared),
+            _open_to(can, shared),
         )
         .order_by(*(places if can.hints else (TURN.c.holder, *places)))
         .limit(number("want"))
@@ -205,10 +210,10 @@ def claimable_turns(can: Capabilities, shared: bool, locking: bool) -> Executabl
     return locked(can, along, TURN, skip=True) if locking else along
 
 
-def next_ready(_: Capabilities, shared: bool) -> Executable:
+def next_ready(can: Capabilities, shared: bool) -> Executable:
     """When the next waiting turn becomes ready, NULL when none waits."""
     return select(func.min(TURN.c.ready_at)).where(
-        TURN.c.queue == bindparam("queue"), TURN.c.holder.is_(None), _open_to(shared)
+        TURN.c.queue == bindparam("queue"), TURN.c.holder.is_(None), _open_to(can, shared)
     )
 
 
@@ -285,15 +290,15 @@ def current_holds(can: Capabilities) -> Executable:
         .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
         .order_by(TURN.c.job_id)
     )
-    along = _along(can, query, _TOKENS, JOB)
+    along = _along(can, query, _ROTATION, JOB)
     return locked(can, along, TURN, JOB)
 
 
 def renew_holds(can: Capabilities) -> Executable:
-    """Let a list of a runner's holds last until a later time."""
+    """Let the holds on a list of jobs, all of which are locked, last until a later time."""
     return (
         update(TURN)
-        .where(among(can, TURN.c.token, "tokens"), TURN.c.holder == bindparam("holder"))
+        .where(among(can, TURN.c.job_id, "job_ids"))
         .values(held_until=number("held_until"))
     )
 
