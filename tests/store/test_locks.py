@@ -118,8 +118,18 @@ def test_a_busy_runner_locks_what_it_decides_on(
     claimed = exchange(store).claims
     call = partial(exchange, store, [done(claim) for claim in claimed])
     assert asked("held_turns", call) == [(True,)]
-    submit(store, "b")
+    submit(BatchRepository(store.engine), "b")
     assert asked("claimable_turns", lambda: exchange(store)) == [(True, False), (True, True)]
+
+
+def test_what_was_just_submitted_is_claimed_without_a_look(
+    store: BatchRepository, asked: Callable[..., Any]
+) -> None:
+    """The first exchange after a submit of the same store's to the queue doesn't look before."""
+    submit(store, "a")
+    assert asked("claimable_turns", lambda: exchange(store, queue="other")) == [(True, False)]
+    assert asked("claimable_turns", lambda: exchange(store)) == [(True, True)]
+    assert asked("claimable_turns", lambda: exchange(store)) == [(True, False)]
 
 
 def test_a_submit_reads_what_is_current(store: BatchRepository, asked: Callable[..., Any]) -> None:

@@ -55,6 +55,8 @@ class QueueRepository:
     engine: Engine
     _compiler: Compiler
     _transactions: Transactions
+    _submitted: set[str]
+    """Queues that this repository has submitted to since it last claimed from them."""
 
     def bound_to(self, within: Any) -> QueueRepository:
         """The same inside the application's transaction; see :class:`BatchRepository`."""
@@ -93,7 +95,9 @@ class QueueRepository:
             now_ms=to_ms(now),
             ttl=check_ttl("ttl", ttl),
         )
-        return self._transactions.write(lambda tx: submitting.submit(tx, new))
+        admission = self._transactions.write(lambda tx: submitting.submit(tx, new))
+        self._submitted.add(new.queue)
+        return admission
 
     def exchange(
         self,
@@ -123,7 +127,7 @@ class QueueRepository:
             hold_for_ms=to_ms(check_duration("hold_for", hold_for)),
             max_bytes=check_max_bytes("max_bytes", max_bytes),
         )
-        if not checked:
+        if not checked and not self._surely_something(ask):
             idle = self._transactions.read(lambda tx: exchanging.nothing_to_claim(tx, ask))
             if idle is not None:
                 return idle
@@ -134,6 +138,13 @@ class QueueRepository:
                     ask.max_bytes, [settled.job_id for settled in done.answer.settled]
                 )
         return done.answer
+
+    def _surely_something(self, ask: Ask) -> bool:
+        """Whether there should be something to claim, so that a look before would be in vain."""
+        if not ask.want or ask.queue not in self._submitted:
+            return False
+        self._submitted.discard(ask.queue)
+        return True
 
     def _exchange(self, outcomes: list[Outcome], ask: Ask) -> exchanging.Exchanged:
         """All at once, or, when the set can't be stored, one by one."""

@@ -60,6 +60,7 @@ class BatchRepository(QueueRepository):
         self.schema = compiler.schema
         self._compiler = compiler
         self._counts = stats.AccessCounts()
+        self._submitted = set()
         self._transactions = OwnTransactions(engine, compiler)
 
     def bound_to(self, within: Connection | Session | scoped_session[Any]) -> BatchRepository:
