@@ -296,11 +296,8 @@ def current_holds(can: Capabilities) -> Executable:
 
 def renew_holds(can: Capabilities) -> Executable:
     """Let the holds on a list of jobs, all of which are locked, last until a later time."""
-    return (
-        update(TURN)
-        .where(among(can, TURN.c.job_id, "job_ids"))
-        .values(held_until=number("held_until"))
-    )
+    renewed = update(TURN).where(among(can, TURN.c.job_id, "job_ids"))
+    return renewed.values(held_until=number("held_until"))
 
 
 def _home_is_lost() -> Any:
