@@ -7,11 +7,11 @@ pace the work (``ready_at``, ``busy_since``) may have a fraction. Nothing here k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 from batchmill.errors import SubmitRejected
+from batchmill.frozen import dataclass
 
 
 class JobStatus(StrEnum):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final, Protocol
 
 from batchmill.errors import InvalidInput
+from batchmill.frozen import dataclass
 from batchmill.validation import MAX_BYTES, check_callable, check_count
 
 INTERNAL_ERRORS: Final[tuple[type[BaseException], ...]] = (
@@ -145,6 +145,6 @@ class Hooks:
     """The targets that this runner is fetching, after every change."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            if getattr(self, each.name) is not None:
-                check_callable(each.name, getattr(self, each.name))
+        for name in self.__slots__:
+            if getattr(self, name) is not None:
+                check_callable(name, getattr(self, name))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from batchmill.frozen import dataclass
 from batchmill.records import BatchJob, BatchTarget, JobStatus, TargetStatus
 from batchmill.runner.targets import Result, read_options, read_result
 

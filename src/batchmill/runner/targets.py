@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from batchmill.errors import InvalidInput
+from batchmill.frozen import dataclass, field
 from batchmill.validation import check_flag, check_text
 
 _RESULT_KEYS: Final = frozenset({"content", "meta"})
@@ -41,11 +41,14 @@ class Options:
 
     def as_mapping(self) -> dict[str, Any]:
         """The fields that are set, as they go into the JSON."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        unset = {each.name for each in fields(self) if values[each.name] == each.default}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        unset = {name for name in values if values[name] == getattr(_UNSET, name)}
         if self.context is not None:
             unset.discard("context")
         return {name: value for name, value in values.items() if name not in unset}
+
+
+_UNSET: Final = Options()
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from batchmill.frozen import dataclass, field
 
 
 @dataclass(slots=True, eq=False)
