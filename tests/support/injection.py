@@ -17,6 +17,8 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
+from batchmill.store.wire import KEPT, Order, Wire
+
 BEFORE_STATEMENT = "before statement"
 AFTER_STATEMENT = "after statement"
 BEFORE_COMMIT = "before commit"
@@ -63,6 +65,9 @@ class Points:
 
         def wrapped(connection: Any) -> None:
             driver = getattr(connection, "driver_connection", connection)
+            if is_idle(driver):  # the store has ended it itself
+                original(connection)
+                return
             self.tell(driver, before)
             original(connection)
             if after is not None:
@@ -71,7 +76,9 @@ class Points:
         setattr(self._dialect, name, wrapped)
 
 
-def _attach_to_server(points: list[Points], connection: Any, *_: object) -> None:
+def _attach_to_server(points: list[Points], connection: Any, record: Any, *_: object) -> None:
+    if hasattr(connection, "pgconn"):
+        record.info[KEPT] = _TellingWire(connection, points)
     named = "cursor_factory" if hasattr(connection, "cursor_factory") else "cursorclass"
     theirs = getattr(connection, named)
     if not issubclass(theirs, _Telling):
@@ -136,6 +143,29 @@ def _around(statement: str) -> tuple[str, Any, str]:
     return BEFORE_STATEMENT, AFTER_STATEMENT, statement
 
 
+class _TellingWire(Wire):
+    """PostgreSQL's, which sends what it is given one by one, so as to tell in between."""
+
+    def __init__(self, driver: Any, points: Sequence[Points]) -> None:
+        super().__init__(driver)
+        self._points = points
+
+    def run(
+        self, orders: Sequence[Order], *, begin: bool = False, commit: bool = False, alone: bool
+    ) -> list[Any]:
+        """See ``Wire``."""
+        results = []
+        for number, order in enumerate(orders):
+            send = partial(super().run, [order], begin=begin and not number, alone=alone)
+            results += self._between(order.text.decode(), send)
+        if commit:
+            self._between("COMMIT", partial(super().run, [], commit=True, alone=alone))
+        return results
+
+    def _between(self, statement: str, send: Callable[[], Any]) -> Any:
+        return _between_points(self._points, self.driver, statement, send)
+
+
 class _TellingCursor(_Telling, sqlite3.Cursor):
     """SQLite's, of a connection of ours."""
 
@@ -169,6 +199,11 @@ class TellingConnection(sqlite3.Connection):
     def rollback(self) -> None:
         """As if it were the statement."""
         _between_points(self.points, self, "ROLLBACK", super().rollback)
+
+
+def is_idle(driver: Any) -> bool:
+    """Whether a connection of psycopg's is in no transaction."""
+    return hasattr(driver, "pgconn") and driver.info.transaction_status == 0
 
 
 class Counts:

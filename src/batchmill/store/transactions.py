@@ -91,10 +91,10 @@ class OwnTransactions:
                 return operation(Tx(None, self._compiler, driver))
         with connected(self._engine, can) as connection:
             if not snapshot:
-                return operation(Tx(connection, self._compiler))
+                return operation(Tx(connection, self._compiler, reads=True))
             with transaction(connection, can):
                 take_snapshot(connection, can)
-                return operation(Tx(connection, self._compiler))
+                return operation(Tx(connection, self._compiler, ends=True))
 
     @contextmanager
     def _borrowed(self, *, needed: bool) -> Iterator[Any]:
@@ -120,7 +120,7 @@ class OwnTransactions:
                     return operation(Tx(None, self._compiler, driver))
         with connected(self._engine, can) as connection, transaction(connection, can):
             take_write_lock(connection, can)
-            return operation(Tx(connection, self._compiler))
+            return operation(Tx(connection, self._compiler, ends=not savepoints))
 
 
 class BoundTransactions:

@@ -9,117 +9,76 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Executable, exc
+from sqlalchemy import Connection, Engine, exc
 
+from batchmill.errors import StoreError
 from batchmill.store.boundaries import check_encoding
-from batchmill.store.capabilities import Capabilities, capabilities_of
+from batchmill.store.calls import Build, Call, Compiler, Params, Row, call, documents
+from batchmill.store.capabilities import Capabilities
 from batchmill.store.packets import Packets
-from batchmill.store.schemas import check_schema
-from batchmill.store.statements.common import GIVEN
+from batchmill.store.wire import Expected, Wire, wire_of
 
-Row = tuple[Any, ...]
-Params = Mapping[str, Any]
-Build = Callable[..., Executable]
-"""A function of :mod:`batchmill.store.statements`: from capabilities to a construct."""
+__all__ = ["SET_BYTES", "Build", "Call", "Compiler", "Row", "Tx", "call", "is_unwatched"]
 
 SET_BYTES: Final = 256 * 1024
 """About how many characters of parameters go into one document: far less than a packet may hold."""
 
 
-class Call(NamedTuple):
-    """One statement to run: its builder, what picks the variant, and its parameters.
-
-    Several sets of parameters run it once for each.
-    """
-
-    build: Build
-    variant: tuple[Any, ...]
-    params: Params | Sequence[Params]
-
-
-def call(build: Build, *variant: Any, **params: Any) -> Call:
-    """A statement to run together with others."""
-    return Call(build, variant, params)
-
-
-class Compiler:
-    """Compiles each statement once for one dialect, and for one schema (None: the default one)."""
-
-    def __init__(self, engine: Engine, schema: str | None = None) -> None:
-        self.dialect = engine.dialect
-        self.can: Capabilities = capabilities_of(engine.dialect)
-        self.schema = check_schema(schema, self.can)
-        self._known: dict[tuple[Any, ...], Compiled] = {}
-
-    def compiled(self, build: Build, variant: tuple[Any, ...]) -> Compiled:
-        """The statement that ``build(capabilities, *variant)`` returns, ready to run."""
-        key = (build, *variant)
-        found = self._known.get(key)
-        if found is None:
-            statement = build(self.can, *variant)
-            found = self._known[key] = Compiled(statement, self.dialect, self.schema)
-        return found
-
-
-class Compiled:
-    """A statement's text and how its parameters are laid out for the driver."""
-
-    __slots__ = ("_fixed", "_names", "text")
-
-    def __init__(self, statement: Executable, dialect: Any, schema: str | None) -> None:
-        moved = {"schema_translate_map": {None: schema}, "render_schema_translate": True}
-        compiled: Any = statement.compile(  # type: ignore[attr-defined]
-            dialect=dialect, **({} if schema is None else moved)
-        )
-        self.text = str(compiled)
-        self._names: tuple[str, ...] | None = (
-            tuple(compiled.positiontup or ()) if compiled.positional else None
-        )
-        self._fixed: dict[str, Any] = {
-            name: value for name, value in compiled.params.items() if value is not None
-        }
-
-    def layout(self, params: Params | Sequence[Params]) -> Any:
-        """The parameters as the driver takes them: by position, or by name; a list for many."""
-        if isinstance(params, Sequence):
-            if len(params) > 1:
-                return [self._one(each) for each in params]
-            (params,) = params
-        return self._one(params)
-
-    def _one(self, params: Params) -> Any:
-        if self._names is None:
-            return {**self._fixed, **params}
-        fixed = self._fixed
-        return tuple([params[n] if n in params else fixed[n] for n in self._names])
-
-
 class Tx:
     """One transaction on one connection, as operations see it."""
 
-    __slots__ = ("_begun", "_compiler", "_connection", "_driver", "_packets", "can", "shard")
+    __slots__ = (
+        "_compiler",
+        "_connection",
+        "_driver",
+        "_ends",
+        "_packets",
+        "_reads",
+        "_wire",
+        "can",
+        "shard",
+    )
 
     def __init__(
-        self, connection: Connection | None, compiler: Compiler, driver: Any = None
+        self,
+        connection: Connection | None,
+        compiler: Compiler,
+        driver: Any = None,
+        *,
+        reads: bool = False,
+        ends: bool = False,
     ) -> None:
-        """On a connection of SQLAlchemy's, or on the driver's alone; see :func:`is_unwatched`."""
+        """On a connection of SQLAlchemy's, or on the driver's alone; see :func:`is_unwatched`.
+
+        ``reads``: it only reads, each statement by itself. ``ends``: it may commit; see
+        :meth:`conclude`. With neither, it is the application's, or has savepoints.
+        """
         self.can = compiler.can
         self._connection = connection
         self.shard = random.randrange(self.can.shards)
         """The one row of the byte total that this transaction adds to."""
-        self._begun = False
         self._compiler = compiler
-        self._driver = driver
+        self._driver: Any = driver
+        self._wire: Wire | None = None
+        self._reads, self._ends = reads, ends
         self._packets: Packets | None = None
         if connection is not None:
-            check_encoding(connection, compiler.can)
-            self._driver = _bare_driver(connection, compiler.can)
-            if compiler.can.packet_limit is not None:
-                self._packets = Packets(connection, compiler.can.packet_limit)
+            self._use(connection)
+
+    def _use(self, connection: Connection) -> None:
+        can = self.can
+        check_encoding(connection, can)
+        driver = _bare_driver(connection, can)
+        if driver is not None and can.pipelines:
+            self._wire = wire_of(connection.info, driver)
+        if self._wire is None:
+            self._driver = driver
+        if can.packet_limit is not None:
+            self._packets = Packets(connection, can.packet_limit)
 
     @property
     def connection(self) -> Connection:
@@ -154,33 +113,77 @@ class Tx:
 
     def rows_of(self, *calls: Call) -> list[Sequence[Row]]:
         """All rows of each of several statements, none of which needs another's answer."""
-        answers, rows = self._answers(calls), []
+        return self.conclude((), calls, last=False)[1]
+
+    def run_all(self, *calls: Call) -> list[int]:
+        """How many rows each of several statements touched that write, in their order."""
+        return self.conclude(calls, (), last=False)[0]
+
+    def conclude(
+        self, writes: Sequence[Call], reads: Sequence[Call], *, last: bool = True
+    ) -> tuple[list[int], list[Sequence[Row]]]:
+        """Run what writes, then what reads; how many rows each touched, and all rows of each.
+
+        ``last``: nothing follows, so that where the database takes all in one round trip the
+        COMMIT of a transaction of our own goes with it.
+        """
+        if self._wire is not None:
+            return self._conclude_by(self._wire, writes, reads, commit=last and self._ends)
+        touched = [int(answer.rowcount) for answer in self._answers(writes)]
+        for each, rows in zip(writes, touched, strict=True):
+            if each.expected is not None and each.expected.rows != rows:
+                raise StoreError(each.expected.otherwise)
+        return touched, self._rows(self._answers(reads))
+
+    def _conclude_by(
+        self, wire: Wire, writes: Sequence[Call], reads: Sequence[Call], *, commit: bool
+    ) -> tuple[list[int], list[Sequence[Row]]]:
+        orders = [
+            self._compiler.compiled(each.build, each.variant).order(each.params, each.expected)
+            for each in (*writes, *reads)
+        ]
+        if not orders and not commit:
+            return [], []
+        with self._errors(wire.driver, committing=commit):
+            begin = not (self._reads or wire.driver.autocommit or wire.in_transaction)
+            results = wire.run(orders, begin=begin, commit=commit, alone=self._reads or self._ends)
+        written = zip(orders[: len(writes)], results, strict=False)
+        return (
+            [wire.touched(order, result) for order, result in written],
+            [wire.rows(result) for result in results[len(writes) :]],
+        )
+
+    def _rows(self, answers: Sequence[Any]) -> list[Sequence[Row]]:
+        rows = []
         try:
             for answer in answers:
-                cursor = answer if self._driver is not None else answer.cursor
+                cursor: Any = answer if self._driver is not None else answer.cursor
                 rows.append(cursor.fetchall())
         finally:
             for answer in answers:
                 answer.close()
         return rows
 
-    def run_all(self, *calls: Call) -> list[int]:
-        """How many rows each of several statements touched that write, in their order."""
-        return [int(answer.rowcount) for answer in self._answers(calls)]
-
-    def many(self, build: Build, rows: Sequence[Params]) -> list[Call]:
+    def many(
+        self, build: Build, rows: Sequence[Params], *, otherwise: str | None = None
+    ) -> list[Call]:
         """What runs a statement for each set of parameters: no call for none.
 
         ``build`` takes one flag as its variant: whether all sets go in at once, as one parameter
-        for each column or as one document; see ``statements.common.given``.
+        for each column or as one document; see ``statements.common.given``. ``otherwise`` is what
+        is wrong where one of them finds no row.
         """
+        expected = None if otherwise is None else Expected(len(rows), otherwise)
         if self.can.lists == "json" or len(rows) < 2:
-            return [Call(build, (False,), rows)] if rows else []
+            return [Call(build, (False,), rows, expected)] if rows else []
         if self.can.lists == "array":
             columns = {name: [row[name] for row in rows] for name in rows[0]}
-            return [Call(build, (True,), columns)]
+            return [Call(build, (True,), columns, expected)]
         most = SET_BYTES if self._packets is None else self._packets.share(SET_BYTES)
-        return list(_documents(build, rows, most))
+        return [
+            Call(build, variant, params, None if otherwise is None else Expected(count, otherwise))
+            for variant, params, count in documents(rows, most)
+        ]
 
     def _answers(self, calls: Sequence[Call]) -> list[Any]:
         """What SQLAlchemy answers to each call, or the cursors where the driver runs them."""
@@ -188,7 +191,8 @@ class Tx:
             return [self._run_watched(each) for each in calls]
         if not self.can.lossy:
             return self._run_on_file(calls)
-        with self._errors(), self._pipeline(calls):
+        piped = self._driver.pipeline() if self.can.pipelines else nullcontext()
+        with self._errors(self._driver), piped:  # the application's own pipeline
             return [self._run_bare(each, self._driver.cursor()) for each in calls]
 
     def _run_watched(self, each: Call) -> Any:
@@ -226,18 +230,8 @@ class Tx:
             self._packets.check(compiled.text, layout)
         return compiled.text, layout
 
-    def _pipeline(self, calls: Sequence[Call]) -> AbstractContextManager[Any]:
-        """One round trip for all calls, and for the BEGIN that the driver sends before the first.
-
-        For one statement in the middle of a transaction it would cost more than it saves.
-        """
-        alone, self._begun = self._begun and len(calls) == 1, True
-        if alone or not self.can.pipelines:
-            return nullcontext()
-        return self._driver.pipeline()  # type: ignore[no-any-return]
-
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self, driver: Any, *, committing: bool = False) -> Iterator[None]:
         """Raise what a driver raises as SQLAlchemy would, and give up a lost connection as it does.
 
         Without statement and parameters, which must not get into an error; but an empty one shows
@@ -247,11 +241,11 @@ class Tx:
         try:
             yield
         except dialect.loaded_dbapi.Error as error:
-            lost = bool(dialect.is_disconnect(error, self._driver, None))
+            lost = bool(dialect.is_disconnect(error, driver, None))
             if lost:
                 self._give_up(error)
             raise exc.DBAPIError.instance(
-                "",
+                None if committing else "",
                 None,
                 error,
                 dialect.loaded_dbapi.Error,
@@ -303,25 +297,3 @@ def is_unwatched(engine: Engine, can: Capabilities) -> bool:
         return False
     logs: Any = getattr(engine, "_should_log_info", None)
     return logs is not None and not logs()
-
-
-def _documents(build: Build, rows: Sequence[Params], most: int) -> Iterator[Call]:
-    """Sets of parameters as JSON documents of so many characters; a larger set by itself."""
-    part: list[str] = []
-    size = 0
-    for row in rows:
-        document = json.dumps(row, ensure_ascii=False)
-        if len(document) > most:
-            yield Call(build, (False,), row)
-            continue
-        if size + len(document) > most:
-            yield _document(build, part)
-            part, size = [], 0
-        part.append(document)
-        size += len(document)
-    if part:
-        yield _document(build, part)
-
-
-def _document(build: Build, part: Sequence[str]) -> Call:
-    return Call(build, (True,), {GIVEN: f"[{','.join(part)}]"})

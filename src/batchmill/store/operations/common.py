@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 from batchmill.errors import StoreError
 from batchmill.records import BatchJob, BatchTarget, JobStatus, TargetStatus
 from batchmill.store.statements import totals, turns
-from batchmill.store.tx import Row, Tx
+from batchmill.store.tx import Call, Row, Tx, call
+from batchmill.store.wire import Expected
 
 _STATUSES: Final = {status.value: status for status in TargetStatus}
 
@@ -32,15 +33,26 @@ def add_bytes(tx: Tx, nbytes: int) -> None:
 
     Where rows are locked, nothing else is locked after it: it comes last in its transaction.
     """
-    if not tx.can.sequences:
+    if tx.can.sequences:
+        tx.run_all(adding_bytes(tx, nbytes))
+    else:
         add_and_number(tx, nbytes=nbytes)
-    elif not tx.run(totals.add_bytes, at_shard=tx.shard, bytes=nbytes):
-        raise total_is_missing()
+
+
+def adding_bytes(tx: Tx, nbytes: int) -> Call:
+    """What adds to the byte total where it has shards."""
+    added = call(totals.add_bytes, at_shard=tx.shard, bytes=nbytes)
+    return added._replace(expected=Expected(1, _TOTAL_IS_MISSING))
+
+
+_TOTAL_IS_MISSING: Final = (
+    "a row of batch_total is missing; restore the rows -2 to 7, with their bytes"
+)
 
 
 def total_is_missing() -> StoreError:
     """The error for a database in which somebody deleted the rows that an upgrade put there."""
-    return StoreError("a row of batch_total is missing; restore the rows -2 to 7, with their bytes")
+    return StoreError(_TOTAL_IS_MISSING)
 
 
 def number_turn(tx: Tx) -> int:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from batchmill.errors import StoreError
 from batchmill.record_checks import unstorable
 from batchmill.records import Claim, Exchange, Outcome
 from batchmill.store.boundaries import savepoint
 from batchmill.store.failures import DATABASE_ERRORS, PASSING, ValueTooLarge, translate
-from batchmill.store.operations.common import add_and_number, total_is_missing
+from batchmill.store.operations.common import add_and_number, adding_bytes
 from batchmill.store.operations.exchange_plan import Ask, HeldTurn, OpenTurn, Plan
 from batchmill.store.operations.removing import evict_step
 from batchmill.store.statements import jobs, targets, totals, turns
 from batchmill.store.tx import Call, Row, Tx, call
 from batchmill.validation import MAX_BYTES
+
+_CHANGED_HANDS: Final = "a turn changed hands inside its own transaction; nothing was stored"
 
 __all__ = ["Ask", "Exchanged", "exchange", "exchange_singly", "nothing_to_claim"]
 
@@ -57,12 +58,7 @@ def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
             del held[outcome.token]
     plan.claim_open(seen.open)
     plan.claim_again()
-    over = _keep_budget(tx, plan, _write(tx, plan, seen))
-    left = ask.want - len(plan.claims)
-    if left and plan.put_back:
-        plan.claims += _claim_what_was_put_back(tx, ask, left)
-    if tx.can.pushes:
-        _announce(tx, plan)
+    over, ready = _carry_out(tx, plan, seen)
     answer = Exchange(
         claims=plan.claims,
         stored=plan.stored,
@@ -70,11 +66,30 @@ def exchange(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
         unstorable=plan.unstorable,
         settled=plan.settled,
         cancelled=[turn.job_id for turn in held.values() if turn.ended],
-        next_ready_at=(
-            _seconds(tx.rows_of(_next_ready(ask))[0]) if len(plan.claims) < ask.want else None
-        ),
+        next_ready_at=_seconds(ready) if ready else None,
     )
     return Exchanged(answer, over)
+
+
+def _carry_out(tx: Tx, plan: Plan, seen: _Seen) -> tuple[bool, Sequence[Row]]:
+    """Write the plan; whether the budget needs more steps, and when the next turn is ready.
+
+    What can go with the writes does, and so does the COMMIT where the database takes all of it in
+    one round trip: not before an eviction or another round of claims, which look at what is there
+    by then.
+    """
+    ask, total = plan.ask, _number(tx, plan, seen)
+    missing = ask.want - len(plan.claims)
+    again = bool(missing and plan.put_back)
+    evicts = bool(plan.stored) and total > ask.max_bytes
+    last = not (again or evicts)
+    _, found = tx.conclude(_writes(tx, plan), _news(tx, plan) if last else (), last=last)
+    over = evicts and _keep_budget(tx, plan)
+    if again:
+        plan.claims += _claim_what_was_put_back(tx, ask, missing)
+    if not last:
+        found = tx.rows_of(*_news(tx, plan))
+    return over, found[-1] if len(plan.claims) < ask.want else ()
 
 
 class _Seen(NamedTuple):
@@ -108,19 +123,24 @@ def _claim_what_was_put_back(tx: Tx, ask: Ask, want: int) -> list[Claim]:
     again = Plan(replace(ask, want=want))
     (found,) = tx.rows_of(_open_turns(again.ask, locking=True))
     again.claim_open(list(map(OpenTurn._make, found)))
-    _write(tx, again, _Seen([], []))
+    tx.run_all(*_writes(tx, again))
     return again.claims
 
 
-def _announce(tx: Tx, plan: Plan) -> None:
-    """Tell other runners where more came back to the rotation than this one claimed.
+def _news(tx: Tx, plan: Plan) -> list[Call]:
+    """What follows the writes: tell other runners, and see when the next turn is ready.
 
-    That is when it ends, or puts back what it can't do: not with each target stored, since at
-    their commit notifications go one by one through the whole of the server.
+    Others are told where more came back to the rotation than this one claimed. That is when it
+    ends, or puts back what it can't do: not with each target stored, since at their commit
+    notifications go one by one through the whole of the server.
     """
     due = [turn["of_job"] for turn in plan.back if turn["ready_at"] <= plan.ask.now_ms]
-    if len(due) > len(plan.claims):
-        tx.rows(turns.announce, job_ids=tx.listed(due))
+    calls = []
+    if tx.can.pushes and len(due) > len(plan.claims):
+        calls.append(call(turns.announce, job_ids=tx.listed(due)))
+    if len(plan.claims) < plan.ask.want:
+        calls.append(_next_ready(plan.ask))
+    return calls
 
 
 def exchange_singly(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> Exchanged:
@@ -192,27 +212,36 @@ def _seconds(ready: Sequence[Row]) -> float | None:
     return None if ready[0][0] is None else ready[0][0] / 1000
 
 
-def _write(tx: Tx, plan: Plan, seen: _Seen) -> int:
-    """Write the plan; the byte total after it, which means nothing where nothing was stored."""
-    nbytes = sum(change.nbytes for change in plan.jobs.values())
-    total, turn = seen.nbytes + nbytes, seen.first_turn
+def _number(tx: Tx, plan: Plan, seen: _Seen) -> int:
+    """Number the turns; the byte total after the plan, which means nothing if it stores nothing."""
+    total, turn = seen.nbytes + _bytes(plan), seen.first_turn
     if (plan.stored or plan.back) and not tx.can.sequences:
-        total, turn = add_and_number(tx, nbytes=nbytes, numbers=len(plan.back))
+        total, turn = add_and_number(tx, nbytes=_bytes(plan), numbers=len(plan.back))
     for place, fresh in enumerate(plan.back):
         fresh["turn"] = turn + place
-    fenced = [*tx.many(turns.write_turn, plan.back), *tx.many(turns.take_turn, plan.taken)]
-    written = tx.many(targets.write_target, plan.targets)
-    rest = [call(turns.delete_turns, job_ids=tx.listed(plan.gone))] if plan.gone else []
-    rest += _job_writes(tx, plan)
-    added = bool(plan.stored) and tx.can.sequences
-    if added:
-        rest.append(call(totals.add_bytes, at_shard=tx.shard, bytes=nbytes))
-    counts = tx.run_all(*written, *fenced, *rest)
-    if added and not counts[-1]:
-        raise total_is_missing()
-    turned = sum(counts[len(written) : len(written) + len(fenced)])
-    _check_fences(turned, len(plan.back) + len(plan.taken))
     return total
+
+
+def _bytes(plan: Plan) -> int:
+    return sum(change.nbytes for change in plan.jobs.values())
+
+
+def _writes(tx: Tx, plan: Plan) -> list[Call]:
+    """What writes the plan.
+
+    The turns were read under the lock, so that each must still have its token.
+    """
+    writes = [
+        *tx.many(targets.write_target, plan.targets),
+        *tx.many(turns.write_turn, plan.back, otherwise=_CHANGED_HANDS),
+        *tx.many(turns.take_turn, plan.taken, otherwise=_CHANGED_HANDS),
+    ]
+    if plan.gone:
+        writes.append(call(turns.delete_turns, job_ids=tx.listed(plan.gone)))
+    writes += _job_writes(tx, plan)
+    if plan.stored and tx.can.sequences:
+        writes.append(adding_bytes(tx, _bytes(plan)))
+    return writes
 
 
 def _job_writes(tx: Tx, plan: Plan) -> list[Call]:
@@ -233,15 +262,7 @@ def _job_writes(tx: Tx, plan: Plan) -> list[Call]:
     return [*calls, Call(jobs.add_to_counters, (), counted)] if counted else calls
 
 
-def _check_fences(written: int, planned: int) -> None:
-    """The turns were read under the lock, so that each must still have had its token."""
-    if written != planned:
-        raise StoreError("a turn changed hands inside its own transaction; nothing was stored")
-
-
-def _keep_budget(tx: Tx, plan: Plan, total: int) -> bool:
-    """One step of eviction when the total is over the budget; True when more is needed."""
-    if not plan.stored or total <= plan.ask.max_bytes:
-        return False
+def _keep_budget(tx: Tx, plan: Plan) -> bool:
+    """One step of eviction where the total is over the budget; True when more is needed."""
     spared = [settled.job_id for settled in plan.settled]
     return evict_step(tx, plan.ask.max_bytes, spared, None, wait=False).more

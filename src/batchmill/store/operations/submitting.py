@@ -120,7 +120,7 @@ def _rejection(seen: _Seen, new: Submission) -> type[SubmitRejected] | None:
 
 def _store(tx: Tx, new: Submission, turn: int | None) -> None:
     """The job, its targets and its turn."""
-    tx.run_all(
+    writes = [
         job_operations.inserting(new.job),
         *inserting_pending(tx, new.targets),
         call(
@@ -132,6 +132,7 @@ def _store(tx: Tx, new: Submission, turn: int | None) -> None:
             queue=new.queue,
             home=new.home,
         ),
-    )
+    ]
+    tx.conclude(writes, (), last=new.home is None)
     if new.home is not None:
         see_runner(tx, new.home, new.now_ms, hold_for_ms=None)
