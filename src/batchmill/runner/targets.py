@@ -10,7 +10,6 @@ from batchmill.errors import InvalidInput
 from batchmill.frozen import dataclass, field
 from batchmill.validation import check_flag, check_text
 
-_RESULT_KEYS: Final = frozenset({"content", "meta"})
 _scan: Final = json.JSONDecoder().raw_decode
 
 
@@ -92,12 +91,14 @@ def read_result(text: str | None) -> Result | None:
     try:
         value = _read(text)
     except (ValueError, RecursionError):
-        return Result(content=text)
-    if isinstance(value, dict) and "content" in value and value.keys() <= _RESULT_KEYS:
-        meta = value.get("meta", {})
-        if isinstance(meta, dict):
-            return Result(content=value["content"], meta=meta)
-    return Result(content=value)
+        return Result(text, {})
+    if type(value) is dict and "content" in value:
+        if len(value) == 1:  # most of them
+            return Result(value["content"], {})
+        meta = value.get("meta")
+        if len(value) == 2 and type(meta) is dict:
+            return Result(value["content"], meta)
+    return Result(value, {})
 
 
 def read_options(text: str) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from batchmill.errors import StoreError
@@ -73,8 +74,13 @@ def to_job(row: Row) -> BatchJob:
     return BatchJob(job_id, caller, caller_class, idem_key, JobStatus(status), *rest)
 
 
-def to_target(row: Row) -> BatchTarget:
-    """A row of ``statements.targets.target_page``."""
-    job_id, idx, url, options, status, result, error, hint = row
-    known = _STATUSES.get(status) or TargetStatus(status)  # which says what is wrong with it
-    return BatchTarget(job_id, idx, url, options, known, result, error, hint)
+def to_targets(job_id: str, page: Iterable[Row]) -> list[BatchTarget]:
+    """The rows of ``statements.targets.target_page``."""
+    return [
+        BatchTarget(job_id, idx, url, options, _target_status(status), result, error, hint)
+        for idx, url, options, status, result, error, hint in page
+    ]
+
+
+def _target_status(text: str) -> TargetStatus:
+    return _STATUSES.get(text) or TargetStatus(text)  # which says what is wrong with it

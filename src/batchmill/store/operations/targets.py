@@ -8,7 +8,7 @@ from typing import Any
 
 from batchmill.errors import InvalidTransition, TargetExists, TargetNotFound
 from batchmill.records import BatchTarget, TargetStatus, status_of_finished, stored_bytes
-from batchmill.store.operations.common import add_bytes, number_turn, to_target
+from batchmill.store.operations.common import add_bytes, number_turn, to_targets
 from batchmill.store.operations.jobs import not_found
 from batchmill.store.statements import jobs, targets, turns
 from batchmill.store.tx import Call, Tx
@@ -81,7 +81,7 @@ def get_targets(
     )
     if not page and tx.row(jobs.job_state, job_id=job_id) is None:
         return None
-    return [to_target(row) for row in page]
+    return to_targets(job_id, page)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def target_page(_: Capabilities, with_results: bool, by_bytes: bool) -> Executab
     ``by_bytes``: only as many as have results of ``max_bytes`` together, one at the least.
     """
     result = TARGET.c.result if with_results else sql_cast(null(), Text)
-    columns = ("job_id", "idx", "url", "options", "status")
+    columns = ("idx", "url", "options", "status")
     page = select(*(TARGET.c[name] for name in columns), result, TARGET.c.error, TARGET.c.hint)
     page = page.where(TARGET.c.job_id == bindparam("job_id"), TARGET.c.idx >= number("start"))
     if by_bytes:
