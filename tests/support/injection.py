@@ -184,9 +184,17 @@ class TellingConnection(sqlite3.Connection):
         """A cursor that tells."""
         return super().cursor(factory)
 
-    def execute(self, *args: Any) -> Any:
+    def execute(self, statement: str, *args: Any) -> Any:
         """See ``sqlite3.Connection``, which needn't ask our ``cursor``."""
-        return self.cursor().execute(*args)
+        if statement == "PRAGMA busy_timeout":
+            return super().execute(statement)
+        return self.cursor().execute(statement, *args)
+
+    def executescript(self, script: str) -> Any:
+        """With a BEGIN in it, it is that."""
+        run = partial(super().executescript, script)
+        begun = "BEGIN IMMEDIATE" in script
+        return _between_points(self.points, self, "BEGIN IMMEDIATE", run) if begun else run()
 
     def executemany(self, *args: Any) -> Any:
         """See ``execute``."""
