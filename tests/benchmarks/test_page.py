@@ -64,7 +64,7 @@ def test_one_more_database_moves_its_share_of_callers() -> None:
 def test_the_example_comes_out() -> None:
     """The worked example of the page is what its formulas give."""
     daily, days, databases = 40_000_000, 2, 2
-    model_bytes = daily * days * (4096 + 235 + 660 / 32)
+    model_bytes = daily * days * (4096 + 235 + 660 / 32) * 1.4
     assert f"{daily / 86_400 * 3:,.0f} a second" in TEXT
     assert f"= {model_bytes / 1e9:.0f} GB, or {model_bytes / databases / 1e9:.0f} GB" in TEXT
     assert f"= {daily * days / databases * 4096 / 1e9:.0f} GB" in TEXT
