@@ -69,6 +69,8 @@ def test_two_round_trips(repository: BatchRepository, trips: list[int]) -> None:
     assert len(trips) == 2
     submit(repository, "another", count=3)
     assert len(trips) == 4
+    submit(repository, "local", count=3, home="me")
+    assert len(trips) == 6
 
 
 def test_a_missing_row_undoes_all_of_it(engine: Engine, repository: BatchRepository) -> None:

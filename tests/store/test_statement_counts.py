@@ -29,7 +29,7 @@ NOW = 5000
 STATEMENTS = {
     "submit": (8, 9, 9),
     "submit that is reused": (5, 7, 7),
-    "submit of a local job": (10, 11, 11),
+    "submit of a local job": (10, 10, 11),
     "exchange with nothing to do": (3, 3, 3),
     "exchange of 1 claim": (6, 6, 6),
     "exchange of 1 outcome and 1 claim": (8, 9, 9),

@@ -21,18 +21,19 @@ class Capabilities:
     and the order of a join. ``row_locks``: SELECT … FOR UPDATE, with SKIP LOCKED. ``locks_of``:
     such a lock can name the one table of a join that it is for. ``stale_reads``: a plain SELECT in
     a transaction may see an older state than a locking one. ``update_returning``: UPDATE hands out
-    what it wrote. ``lists``: how a list goes in as one parameter. ``sequences``: turn numbers come
-    from a sequence, not from a counter. ``shards``: how many rows the byte total is spread over.
-    ``pushes``: NOTIFY tells other sessions of a commit. ``snapshots``: under REPEATABLE READ and
-    above even a locking read sees the state of the transaction's beginning. ``encoding``: what the
-    driver calls the encoding of texts that holds them all, None where there is one only.
-    ``packet_limit``: SQL for the most bytes that a statement may have, None where it may have any
-    number. ``schemas``: tables can live in a schema, which a search path picks. ``clock``: SQL for
-    the database's own time, None where it is this host's. ``ddl_rolls_back``: DDL is undone with
-    its transaction; where it isn't, it commits it. ``named_lock``, ``named_unlock``: SQL that tries
-    to take the lock of migrations, answering 1 or true when it has, and that gives it back where it
-    outlives the transaction. ``short_waits``, ``usual_waits``: SQL that keeps DDL from waiting long
-    for whoever uses a table, and that takes this back where it outlives the transaction.
+    what it wrote. ``upserts``: INSERT … ON CONFLICT spares a round trip. ``lists``: how a list goes
+    in as one parameter. ``sequences``: turn numbers come from a sequence, not from a counter.
+    ``shards``: how many rows the byte total is spread over. ``pushes``: NOTIFY tells other sessions
+    of a commit. ``snapshots``: under REPEATABLE READ and above even a locking read sees the state
+    of the transaction's beginning. ``encoding``: what the driver calls the encoding of texts that
+    holds them all, None where there is one only. ``packet_limit``: SQL for the most bytes that a
+    statement may have, None where it may have any number. ``schemas``: tables can live in a schema,
+    which a search path picks. ``clock``: SQL for the database's own time, None where it is this
+    host's. ``ddl_rolls_back``: DDL is undone with its transaction; where it isn't, it commits it.
+    ``named_lock``, ``named_unlock``: SQL that tries to take the lock of migrations, answering 1 or
+    true when it has, and that gives it back where it outlives the transaction. ``short_waits``,
+    ``usual_waits``: SQL that keeps DDL from waiting long for whoever uses a table, and that takes
+    this back where it outlives the transaction.
     """
 
     begins_immediate: bool
@@ -44,6 +45,7 @@ class Capabilities:
     locks_of: bool
     stale_reads: bool
     update_returning: bool
+    upserts: bool
     lists: Literal["json", "array", "tuple"]
     sequences: bool
     shards: int
@@ -71,6 +73,7 @@ _SQLITE: Final = Capabilities(
     locks_of=False,
     stale_reads=False,
     update_returning=True,
+    upserts=False,
     lists="json",
     sequences=False,
     shards=1,
@@ -97,6 +100,7 @@ _POSTGRESQL: Final = Capabilities(
     locks_of=True,
     stale_reads=False,
     update_returning=True,
+    upserts=True,
     lists="array",
     sequences=True,
     shards=8,
@@ -125,6 +129,7 @@ _MARIADB: Final = Capabilities(
     locks_of=False,
     stale_reads=True,
     update_returning=False,
+    upserts=False,
     lists="tuple",
     sequences=True,
     shards=8,

@@ -16,11 +16,14 @@ from batchmill.records import (
 )
 from batchmill.store.operations.common import number_turn
 from batchmill.store.statements import jobs, runners, targets, turns
-from batchmill.store.tx import Row, Tx, call
+from batchmill.store.tx import Call, Row, Tx, call
 
 
 def see_runner(tx: Tx, runner_id: str, now_ms: int, *, hold_for_ms: int | None) -> None:
     """Note that a runner is alive; ``hold_for_ms`` is None when a submit says so for it."""
+    if tx.can.upserts:
+        tx.run_all(noting_runner(runner_id, now_ms, hold_for_ms=hold_for_ms))
+        return
     if hold_for_ms is None:
         known = tx.run(runners.see_submitter, runner_id=runner_id, seen_at=now_ms)
     else:
@@ -29,6 +32,12 @@ def see_runner(tx: Tx, runner_id: str, now_ms: int, *, hold_for_ms: int | None) 
         )
     if not known:
         tx.run(runners.insert_runner, id=runner_id, seen_at=now_ms, hold_for=hold_for_ms or 0)
+
+
+def noting_runner(runner_id: str, now_ms: int, *, hold_for_ms: int | None) -> Call:
+    """What :func:`see_runner` does in one statement, where the database has one for it."""
+    values = {"id": runner_id, "seen_at": now_ms, "hold_for": hold_for_ms or 0}
+    return call(runners.note_runner, hold_for_ms is not None, **values)
 
 
 def hold(

@@ -18,7 +18,7 @@ from batchmill.errors import (
 from batchmill.records import Admission, BatchJob, BatchTarget, Limits
 from batchmill.store.operations import jobs as job_operations
 from batchmill.store.operations.common import number_turn, total_is_missing
-from batchmill.store.operations.holding import see_runner
+from batchmill.store.operations.holding import noting_runner, see_runner
 from batchmill.store.operations.targets import inserting_pending
 from batchmill.store.statements import jobs, totals, turns
 from batchmill.store.tx import Row, Tx, call
@@ -133,6 +133,9 @@ def _store(tx: Tx, new: Submission, turn: int | None) -> None:
             home=new.home,
         ),
     ]
-    tx.conclude(writes, (), last=new.home is None)
-    if new.home is not None:
+    at_once = new.home is None or tx.can.upserts
+    if new.home is not None and at_once:
+        writes.append(noting_runner(new.home, new.now_ms, hold_for_ms=None))
+    tx.conclude(writes, (), last=at_once)
+    if new.home is not None and not at_once:
         see_runner(tx, new.home, new.now_ms, hold_for_ms=None)

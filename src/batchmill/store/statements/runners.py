@@ -26,6 +26,17 @@ def see_submitter(_: Capabilities) -> Executable:
     )
 
 
+def note_runner(_: Capabilities, holds: bool) -> Executable:
+    """Note that a runner is alive, known or not; unless it ``holds``, how long is left alone."""
+    from sqlalchemy.dialects import postgresql
+
+    names = ("id", "seen_at", "hold_for")
+    new = postgresql.insert(RUNNER).values({name: bindparam(name) for name in names})
+    changed = ("seen_at", "hold_for") if holds else ("seen_at",)
+    anew = {name: new.excluded[name] for name in changed}
+    return new.on_conflict_do_update(index_elements=[RUNNER.c.id], set_=anew)
+
+
 def insert_runner(_: Capabilities) -> Executable:
     """Note a runner for the first time."""
     names = ("id", "seen_at", "hold_for")
