@@ -51,6 +51,8 @@ _OTHER_TEXTS = {"caller_class", "error", "hint", "idem_key", "options", "result"
 
 _NEEDS = {
     "fresh_number": "sequences",
+    "total_and_number": "sequences",
+    "note_runner": "upserts",
     "announce": "pushes",
     "touch_and_read_job": "update_returning",
 }

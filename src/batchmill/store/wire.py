@@ -144,7 +144,7 @@ class Wire:
         try:
             self._pq.enter_pipeline_mode()
             new = [
-                self._send(order.text, values, prepare=prepare and bool(values))
+                self._send(order.text, values, prepare=prepare)
                 for order, values in zip(sent, packed, strict=True)
             ]
             self._pq.pipeline_sync()

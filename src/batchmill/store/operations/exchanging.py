@@ -111,10 +111,10 @@ def _look(tx: Tx, outcomes: Sequence[Outcome], ask: Ask) -> _Seen:
     if ask.want:
         calls.append(_open_turns(ask, locking=True))
     if outcomes and tx.can.sequences:
-        calls += [call(totals.total_bytes), call(turns.fresh_number)]
+        calls.append(call(totals.total_and_number))
     held, *rest = tx.rows_of(*calls)
     found = rest.pop(0) if ask.want else []
-    numbers = [int(row[0]) for (row,) in rest]
+    numbers = [int(number) for rows in rest for number in rows[0]]
     return _Seen(list(map(HeldTurn._make, held)), list(map(OpenTurn._make, found)), *numbers)
 
 

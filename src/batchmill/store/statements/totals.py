@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Executable, func, null, select, update
 
 from batchmill.store.capabilities import Capabilities
-from batchmill.store.statements.common import TOTAL, locked, number
+from batchmill.store.statements.common import TOTAL, locked, next_number, number
+from batchmill.store.statements.turns import NUMBERS
 
 
 def add_and_number(_: Capabilities) -> Executable:
@@ -27,6 +28,12 @@ def add_bytes(_: Capabilities) -> Executable:
 def total_bytes(_: Capabilities) -> Executable:
     """The byte total over all shards."""
     return select(func.coalesce(func.sum(TOTAL.c.nbytes), 0))
+
+
+def total_and_number(can: Capabilities) -> Executable:
+    """The byte total, and the first of so many turn numbers: one look before what stores."""
+    total = select(func.coalesce(func.sum(TOTAL.c.nbytes), 0)).scalar_subquery()
+    return select(total, next_number(can) * NUMBERS)
 
 
 def lock_evictions(can: Capabilities, skip: bool) -> Executable:
