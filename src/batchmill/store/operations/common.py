@@ -75,12 +75,11 @@ def to_job(row: Row) -> BatchJob:
 
 
 def to_targets(job_id: str, page: Iterable[Row]) -> list[BatchTarget]:
-    """The rows of ``statements.targets.target_page``."""
+    """The rows of ``statements.targets.target_page``; an unknown status is a ValueError."""
+    known = _STATUSES.get
     return [
-        BatchTarget(job_id, idx, url, options, _target_status(status), result, error, hint)
+        BatchTarget(
+            job_id, idx, url, options, known(status) or TargetStatus(status), result, error, hint
+        )
         for idx, url, options, status, result, error, hint in page
     ]
-
-
-def _target_status(text: str) -> TargetStatus:
-    return _STATUSES.get(text) or TargetStatus(text)  # which says what is wrong with it
