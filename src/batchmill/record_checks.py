@@ -6,10 +6,10 @@ Each function returns the record to store, with texts and statuses in their own 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, get_args
 
 from batchmill.errors import InvalidInput, TargetExists
-from batchmill.frozen import replace
 from batchmill.records import (
     BatchJob,
     BatchTarget,

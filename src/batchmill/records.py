@@ -7,11 +7,12 @@ pace the work (``ready_at``, ``busy_since``) may have a fraction. Nothing here k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 from batchmill.errors import SubmitRejected
-from batchmill.frozen import dataclass
+from batchmill.quick import quick
 
 
 class JobStatus(StrEnum):
@@ -90,6 +91,7 @@ class BatchJob:
     nbytes: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class BatchTarget:
     """One row of ``batch_target``: ``options`` and ``result`` are JSON text.
@@ -142,6 +144,7 @@ class Admission:
     rejected: type[SubmitRejected] | None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One target that a runner now holds; ``token`` is the fence of this one attempt.
@@ -164,6 +167,7 @@ class Claim:
 OutcomeKind: TypeAlias = Literal["done", "failed", "later", "put_back", "fail_job"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a claim.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
 
 from batchmill.errors import InvalidInput
-from batchmill.frozen import dataclass
 from batchmill.validation import MAX_BYTES, check_callable, check_count
 
 INTERNAL_ERRORS: Final[tuple[type[BaseException], ...]] = (

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from batchmill.frozen import dataclass, field
 from batchmill.records import Claim, Exchange, Outcome
 from batchmill.runner.pauses import backoff
 from batchmill.runner.rules import put_back

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Final
 
-from batchmill.frozen import dataclass
 from batchmill.validation import ID_LENGTH
 
 _SUFFIX_BYTES: Final = 8

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from batchmill.frozen import dataclass
+from batchmill.quick import quick
 from batchmill.records import BatchJob, BatchTarget, JobStatus, TargetStatus
 from batchmill.runner.targets import Result, read_options, read_result
 
@@ -33,6 +34,7 @@ class Job:
     nbytes: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class TargetReport:
     """A target as it stands; error and hint are "" where there is none.

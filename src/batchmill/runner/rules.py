@@ -6,10 +6,10 @@ What became of a fetch turns into the ``Outcome`` that a store takes, and names 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from batchmill.errors import InternalError, InvalidInput, RetryLater, TargetError
-from batchmill.frozen import dataclass
 from batchmill.records import Claim, Outcome, stored_bytes
 from batchmill.runner.canonical import canonical_json
 from batchmill.runner.config import INTERNAL_ERRORS, RunnerConfig

@@ -6,12 +6,12 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from batchmill.errors import Busy, CallerBusy, InvalidInput, NoTargets, StoreError
-from batchmill.frozen import replace
 from batchmill.records import Admission, BatchJob, BatchTarget, Limits
 from batchmill.runner.after import AfterCommit
 from batchmill.runner.callers import KeptCallers

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from batchmill.errors import InvalidInput
-from batchmill.frozen import dataclass, field
+from batchmill.quick import quick
 from batchmill.validation import check_flag, check_text
 
 _scan: Final = json.JSONDecoder().raw_decode
@@ -76,6 +77,7 @@ def _plain(options: object) -> dict[str, Any]:
     raise InvalidInput(f"options: must be a mapping, not {type(options).__name__}")
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Result:
     """A finished target: any JSON ``content``, and a JSON mapping of whatever goes with it."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from batchmill.frozen import dataclass, field
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, eq=False)
