@@ -57,7 +57,7 @@ class BatchRepository(QueueRepository):
         check_engine(engine)
         compiler = Compiler(engine, schema)
         self.engine = engine
-        self.schema = compiler.schema
+        self.schema: str | None = compiler.schema
         self._compiler = compiler
         self._counts = stats.AccessCounts()
         self._submitted = set()
