@@ -16,6 +16,7 @@ from batchmill.store.statements import turns
 from tests.store import plans
 from tests.store.filling import add_jobs
 from tests.store.plans import Explainer, Statement, Walk
+from tests.support import server_database
 from tests.support.fixtures import make_database, on_servers
 
 __all__ = ["make_database"]
@@ -54,8 +55,12 @@ KEEP_STATISTICS = {
 
 
 @pytest.fixture
-def database(make_database):
-    """One whose statistics are only made anew where a test says so; it is dropped after it."""
+def database(make_database, monkeypatch):
+    """One whose statistics are only made anew where a test says so; it is dropped after it.
+
+    None that another test has emptied: an autovacuum may have looked at it since.
+    """
+    monkeypatch.setattr(server_database, "_FREE", {})
     database = make_database()
     database._odd.append(database.url)
     for table in (*GROWING, "batch_turn"):
