@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -350,6 +351,16 @@ def test_options_leave_out_what_is_not_set():
     assert Options().as_mapping() == {}
     options = Options(mode="x", context=False, recover=True)
     assert options.as_mapping() == {"mode": "x", "context": False, "recover": True}
+
+
+def test_options_of_an_applications_own():
+    """A subclass with one more field hands it out, with slots or without."""
+    for slots in (True, False):
+        mine = dataclasses.make_dataclass(
+            "Mine", [("lang", str, "")], bases=(Options,), frozen=True, slots=slots
+        )
+        assert mine(mode="m", lang="en").as_mapping() == {"mode": "m", "lang": "en"}
+        assert mine().as_mapping() == {}
 
 
 def test_a_target_has_a_plain_mapping_of_options():

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from batchmill.errors import StoreError, StoreUnavailable
-from batchmill.records import Outcome
+from batchmill.records import BatchTarget, Outcome
 from batchmill.store import BatchRepository
 from batchmill.store.wire import Order, Wire, numbered
 from tests.servers.conftest import MakeEngine
@@ -129,6 +129,27 @@ def test_what_is_prepared(
     assert bool(found) is prepared
 
 
+def test_another_wire_of_the_same_session(postgres: Engine) -> None:
+    """Each prepares under names of its own, as where the application's pool keeps sessions."""
+    with psycopg.connect(_plain(postgres), prepare_threshold=0) as driver:
+        for _ in range(2):
+            wire = Wire(driver)
+            for number in range(2):
+                order = Order(b"SELECT $1::bigint + 1", [number])
+                (result,) = wire.run([order], alone=True)
+                assert wire.rows(result) == [(number + 1,)]
+
+
+def test_a_session_that_keeps_forgetting(engine: Engine, repository: BatchRepository) -> None:
+    """Where what was prepared is gone again and again, no more is prepared."""
+    drained(repository, USES)
+    for number in range(4):
+        sql(engine, "DEALLOCATE ALL")
+        for _ in range(USES):
+            submit(repository, f"after-{number}", idem_key="one")
+    assert sql(engine, "SELECT name FROM pg_prepared_statements WHERE name LIKE 'batchmill%'") == []
+
+
 def test_a_pipeline_of_the_applications_own(repository: BatchRepository) -> None:
     """Inside the application's own pipeline nothing is sent past it."""
     with repository.engine.connect() as connection, connection.begin():
@@ -182,6 +203,31 @@ def test_a_commit_without_an_answer_is_not_repeated(
     with pytest.raises(StoreUnavailable):
         exchange(repository, outcomes)
     assert killed == ["once"]
+
+
+def test_an_answer_to_a_commit_that_never_comes(
+    repository: BatchRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that was done, but whose answer was lost, is done once, and the caller is told."""
+    outcomes = drained(repository)
+    original: Callable[..., Any] = Wire._collect
+
+    def collect(self: Wire, results: list[Any]) -> Any:
+        yield from original(self, results)
+        if any(result.command_status == b"COMMIT" for result in results):
+            raise psycopg.OperationalError("the connection is lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Wire, "_collect", collect)
+        with pytest.raises(StoreUnavailable):
+            exchange(repository, outcomes)
+    assert exchange(repository, outcomes).refused == [outcome.token for outcome in outcomes]
+    assert sum(row.status == "done" for row in _targets(repository, outcomes)) == len(outcomes)
+
+
+def _targets(repository: BatchRepository, outcomes: list[Outcome]) -> list[BatchTarget]:
+    found = [repository.get_targets(each.job_id, start=each.idx, limit=1) for each in outcomes]
+    return [row for rows in found for row in rows]
 
 
 def test_places_of_parameters() -> None:

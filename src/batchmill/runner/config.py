@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -145,6 +145,6 @@ class Hooks:
     """The targets that this runner is fetching, after every change."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
-            if getattr(self, name) is not None:
-                check_callable(name, getattr(self, name))
+        for each in fields(self):
+            if getattr(self, each.name) is not None:
+                check_callable(each.name, getattr(self, each.name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from batchmill.errors import InvalidInput
@@ -41,14 +41,11 @@ class Options:
 
     def as_mapping(self) -> dict[str, Any]:
         """The fields that are set, as they go into the JSON."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        unset = {name for name in values if values[name] == getattr(_UNSET, name)}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        unset = {each.name for each in fields(self) if values[each.name] == each.default}
         if self.context is not None:
             unset.discard("context")
         return {name: value for name, value in values.items() if name not in unset}
-
-
-_UNSET: Final = Options()
 
 
 @dataclass(frozen=True, slots=True, init=False)

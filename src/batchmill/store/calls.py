@@ -79,8 +79,9 @@ class Compiled:
     def order(self, params: Params | Sequence[Params], expected: Expected | None) -> Order:
         """The statement and its parameters as a :class:`~batchmill.store.wire.Wire` sends them."""
         if self._sent is None:
-            self._order, self._sent = numbered(self.text)
-            self._fenced = fenced(self._sent, len(self._order))
+            self._order, sent = numbered(self.text)
+            self._fenced = fenced(sent, len(self._order))
+            self._sent = sent  # last: other threads look at it
         if isinstance(params, Sequence):
             (params,) = params
         given = self._one(params)

@@ -8,6 +8,7 @@ leave in one piece, each prepared once a connection, and COMMIT may be the last 
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Generator, MutableMapping, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -19,6 +20,12 @@ _WAIT_BOTH: Final = 3
 """What psycopg's ``Connection.wait`` is told to wait for: its ``waiting.Wait``."""
 
 KEPT: Final = "batchmill_wire"
+
+MOST_PREPARED: Final = 200
+"""Statements that stay prepared on a connection: more than ours are, in two schemas."""
+_NAME: Final = f"batchmill_{secrets.token_hex(4)}_%d".encode()
+_NUMBERS: Final = count(1)
+"""Prepared statements are named apart: another wire, or process, may get the same session."""
 
 _DIVISION_BY_ZERO: Final = "22012"
 _UNKNOWN_STATEMENT: Final = ("0A000", "26000")
@@ -100,7 +107,7 @@ class Wire:
         self._loader = Transformer(driver)
         self._uses: dict[bytes, int] = {}
         self._prepared: dict[bytes, bytes] = {}
-        self._names = count(1)
+        self._losses = 0
 
     @property
     def in_transaction(self) -> bool:
@@ -128,6 +135,7 @@ class Wire:
         """All rows of a result, as plain tuples."""
         self._loader.set_pgresult(result)
         rows: list[Any] = self._loader.load_rows(0, result.ntuples, tuple)
+        self._loader.set_pgresult(None)  # an idle connection holds no rows
         return rows
 
     def touched(self, order: Order, result: Any) -> int:
@@ -159,7 +167,7 @@ class Wire:
         """Send one; the name under which it gets prepared by that.
 
         As often as psycopg would, and never where it is told not to: a pool between here and the
-        server may know nothing of it.
+        server may know nothing of it. Nor where what was prepared got lost again and again.
         """
         name = self._prepared.get(text) if prepare else None
         if name is not None:
@@ -167,10 +175,11 @@ class Wire:
             return None
         uses = self._uses[text] = self._uses.get(text, 0) + 1
         threshold = self.driver.prepare_threshold
+        prepare &= self._losses < 2 and len(self._prepared) < MOST_PREPARED
         if threshold is None or uses <= threshold or not prepare:
             self._pq.send_query_params(text, values)
             return None
-        name = b"batchmill_%d" % next(self._names)
+        name = _NAME % next(_NUMBERS)
         self._pq.send_prepare(name, text)
         self._pq.send_query_prepared(name, values)
         return name
@@ -179,7 +188,7 @@ class Wire:
         """Send what waits, and fetch what comes, up to the end of the pipeline."""
         wire, none_before = self._pq, False
         while wire.flush():
-            if (yield _WAIT_BOTH) & 1:
+            if ((yield _WAIT_BOTH) or 0) & 1:  # None after an interrupt
                 wire.consume_input()
         while True:
             while wire.is_busy():
@@ -215,6 +224,8 @@ class Wire:
             raise StoreError(order.expected.otherwise)
         if order.text in self._prepared and error.sqlstate in _UNKNOWN_STATEMENT:
             self._prepared.clear()
+            self._uses.clear()
+            self._losses += 1
             raise StoreBusy("what was prepared on a connection is gone; try again") from error
         raise error
 
