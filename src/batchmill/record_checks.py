@@ -167,8 +167,8 @@ def check_outcome(outcome: Any) -> Outcome:
     """An outcome whose kind and time can be used; its texts are judged by :func:`storable`."""
     if not isinstance(outcome, Outcome):
         raise InvalidInput(f"outcome: must be an Outcome, not {type(outcome).__name__}")
-    if outcome.kind not in get_args(OutcomeKind):
-        raise InvalidInput(f"outcome.kind: must be one of {', '.join(get_args(OutcomeKind))}")
+    if outcome.kind not in _KINDS:
+        raise InvalidInput(f"outcome.kind: must be one of {', '.join(_KINDS)}")
     check_id("outcome.job_id", outcome.job_id)
     check_count("outcome.idx", outcome.idx)
     check_text("outcome.token", outcome.token)
@@ -177,18 +177,22 @@ def check_outcome(outcome: Any) -> Outcome:
     return _in_plain_text(outcome)
 
 
+_KINDS: Final = get_args(OutcomeKind)
 _TEXTS: Final = ("job_id", "token", "result", "error", "hint")
+_PLAIN: Final = {str, type(None)}
 
 
 def _in_plain_text(outcome: Outcome) -> Outcome:
     """The outcome with an enum's member, say, as its text: a driver may take another."""
     values: dict[str, Any] = {name: getattr(outcome, name) for name in _TEXTS}
+    if set(map(type, values.values())) <= _PLAIN:
+        return outcome
     odd: dict[str, Any] = {
         name: str.__str__(value)
         for name, value in values.items()
         if isinstance(value, str) and type(value) is not str
     }
-    return replace(outcome, **odd) if odd else outcome
+    return replace(outcome, **odd)
 
 
 def storable(outcome: Outcome) -> Outcome:

@@ -99,6 +99,12 @@ class JobChange:
         return (self.status, lease, self.error) == (self.was_status, self.was_lease, None)
 
 
+def _tokens(count: int) -> list[str]:
+    """So many new tokens: the system's randomness is asked once, not for each."""
+    digits = secrets.token_hex(16 * count)
+    return [digits[at : at + 32] for at in range(0, 32 * count, 32)]
+
+
 @dataclass(slots=True)
 class Plan:
     """The writes, a list a statement, and the answer."""
@@ -134,8 +140,8 @@ class Plan:
 
     def claim_open(self, turns: Sequence[OpenTurn]) -> None:
         """Claim turns that nobody holds, in the order given."""
-        for turn in turns:
-            hold = self._new_hold()
+        for turn, token in zip(turns, _tokens(len(turns)), strict=True):
+            hold = self._new_hold(token)
             self.taken.append({"of_job": turn.job_id, **hold})
             self._start(turn, turn.next_idx, turn.busy_since, hold["token"])
 
@@ -148,8 +154,9 @@ class Plan:
         if self.put_back:
             return
         again = [(was, turn) for was, turn in self._again if self._may_take(was)]
-        for was, turn in again[: self.ask.want - len(self.claims)]:
-            turn.update(self._new_hold())
+        again = again[: self.ask.want - len(self.claims)]
+        for (was, turn), token in zip(again, _tokens(len(again)), strict=True):
+            turn.update(self._new_hold(token))
             self._start(was, turn["next_idx"], None, turn["token"])
 
     def _may_take(self, turn: HeldTurn) -> bool:
@@ -219,10 +226,13 @@ class Plan:
         self.back.append(fresh)
         return fresh
 
-    def _new_hold(self) -> dict[str, Any]:
+    def _new_hold(self, token: str) -> dict[str, Any]:
         ask = self.ask
-        held_until = ask.now_ms + ask.hold_for_ms
-        return {"holder": ask.runner_id, "token": secrets.token_hex(16), "held_until": held_until}
+        return {
+            "holder": ask.runner_id,
+            "token": token,
+            "held_until": ask.now_ms + ask.hold_for_ms,
+        }
 
     def _start(
         self, turn: HeldTurn | OpenTurn, idx: int, busy_since: int | None, token: str
