@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +11,17 @@ import pytest
 from sqlalchemy import Engine
 
 from batchmill.errors import StoreBusy
-from batchmill.store import BatchRepository, boundaries, create_store_engine, transactions
-from batchmill.store.boundaries import LAST_LOOK
+from batchmill.store import BatchRepository, create_store_engine, transactions
+from batchmill.store import write_lock as module
+from batchmill.store.transactions import OwnTransactions
+from batchmill.store.write_lock import LAST_LOOK, REMEMBERED, WAITED, WriteLock
 from tests.store.support import submit
+
+
+def lock_of(store: BatchRepository) -> WriteLock:
+    """What the store knows of the lock."""
+    assert isinstance(store._transactions, OwnTransactions)
+    return store._transactions._write_lock
 
 
 @pytest.fixture
@@ -26,8 +35,12 @@ def writer(engine: Engine, path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture
-def at_look(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[float]]:
-    """Does something at a look for the lock; the pauses before each, none of which takes time."""
+def at_look(monkeypatch: pytest.MonkeyPatch, store: BatchRepository) -> Callable[..., list[float]]:
+    """Does something at a look for the lock; the pauses before each, none of which takes time.
+
+    The store has met others at the lock lately.
+    """
+    lock_of(store).contended_until = math.inf
 
     def do(number: int, action: Callable[[], object]) -> list[float]:
         pauses: list[float] = []
@@ -37,7 +50,7 @@ def at_look(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[float]]:
             if len(pauses) == number:
                 action()
 
-        monkeypatch.setattr(boundaries.time, "sleep", sleep)
+        monkeypatch.setattr(module.time, "sleep", sleep)
         return pauses
 
     return do
@@ -59,6 +72,20 @@ def test_it_is_looked_for_often(
     assert 0 < max(pauses) <= LAST_LOOK
 
 
+def test_it_is_looked_for_often_once_it_was_taken(
+    store: BatchRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A BEGIN that had to wait is remembered for some seconds, one that had not isn't."""
+    now = iter([50.0, 50.0 + WAITED / 2, 60.0, 60.0 + 2 * WAITED])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(now))
+    lock, found = WriteLock(), []
+    for _ in range(2):
+        with store.engine.connect() as connection:
+            lock.take(connection.connection.driver_connection)
+        found.append(lock.contended_until)
+    assert found == [0.0, 60.0 + REMEMBERED]
+
+
 def test_the_connection_waits_as_before(
     store: BatchRepository, writer: sqlite3.Connection, at_look: Callable[..., list[float]]
 ) -> None:
@@ -76,9 +103,12 @@ def test_it_waits_no_longer_than_it_was_told(
     assert writer.in_transaction
     monkeypatch.setattr(transactions, "PATIENCE", 0.0)
     engine = create_store_engine(f"sqlite:///{path}", connect_args={"timeout": 0.02})
-    with pytest.raises(StoreBusy):
-        submit(BatchRepository(engine), "a")
-    assert patience(engine) == 20
+    store = BatchRepository(engine)
+    for until in (0.0, math.inf):
+        lock_of(store).contended_until = until
+        with pytest.raises(StoreBusy):
+            submit(store, "a")
+        assert patience(engine) == 20
     engine.dispose()
 
 

@@ -17,13 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from batchmill.errors import InvalidInput, StoreBusy, StoreUnavailable
 from batchmill.store.capabilities import Capabilities
-
-FIRST_LOOK: Final = 0.0005
-LAST_LOOK: Final = 0.005
-"""Seconds between two looks whether SQLite's write lock is free: the first, and the longest."""
-
-_BUSY: Final = 5
-"""SQLite's code for a lock that somebody else has; in the lowest byte of its extended codes."""
+from batchmill.store.write_lock import WriteLock
 
 _TAKE_WRITE_LOCK: Final = "UPDATE batch_total SET turns = turns WHERE shard = -3"
 
@@ -63,50 +57,19 @@ def _roll_back(connection: Connection, can: Capabilities) -> None:
 
 
 @contextmanager
-def bare_transaction(driver: Any) -> Iterator[None]:
+def bare_transaction(driver: Any, lock: WriteLock) -> Iterator[None]:
     """A transaction that writes, on the connection of sqlite3 itself; see ``transaction``.
 
     An interrupt may come when it has begun: not every pool rolls back what is left open.
     """
     try:
-        _begin_when_free(driver)
+        lock.take(driver)
         yield
         driver.execute("COMMIT")
     except BaseException:
         if driver.in_transaction:
             driver.execute("ROLLBACK")
         raise
-
-
-def _begin_when_free(driver: Any) -> None:
-    """BEGIN IMMEDIATE, as soon as nobody else writes, for as long as the connection is to wait.
-
-    SQLite itself looks ever more seldom, up to 100 ms apart, and beside a writer that hardly
-    pauses finds the lock taken each time: measured, for seconds. Its PRAGMA works when it is
-    compiled, so that it can't be one of the statements that sqlite3 keeps compiled.
-    """
-    ((patience,),) = driver.execute("PRAGMA busy_timeout").fetchall()
-    restored = f"PRAGMA busy_timeout = {patience}"
-    deadline, pause = time.monotonic() + patience / 1000, FIRST_LOOK
-    try:
-        while not _begun(driver, f"PRAGMA busy_timeout = 0; BEGIN IMMEDIATE; {restored}", deadline):
-            time.sleep(random.uniform(0.5, 1.0) * pause)
-            pause = min(pause * 1.5, LAST_LOOK)
-    except BaseException:
-        driver.executescript(restored)
-        raise
-
-
-def _begun(driver: Any, script: str, deadline: float) -> bool:
-    """Whether the transaction has begun; raises what SQLite says, once it is too late to wait."""
-    try:
-        driver.executescript(script)
-    except Exception as error:
-        code = getattr(error, "sqlite_errorcode", 0)
-        if code & 0xFF != _BUSY or time.monotonic() >= deadline:
-            raise
-        return False
-    return True
 
 
 @contextmanager

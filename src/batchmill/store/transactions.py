@@ -27,6 +27,7 @@ from batchmill.store.capabilities import Capabilities
 from batchmill.store.failures import taken_meanwhile, translated
 from batchmill.store.models import BatchJobRow
 from batchmill.store.tx import Compiler, Tx, is_unwatched
+from batchmill.store.write_lock import WriteLock
 
 _T = TypeVar("_T")
 
@@ -65,6 +66,7 @@ class OwnTransactions:
     def __init__(self, engine: Engine, compiler: Compiler) -> None:
         self._engine = engine
         self._compiler = compiler
+        self._write_lock = WriteLock()
 
     def read(self, operation: Callable[[Tx], _T], *, snapshot: bool = False) -> _T:
         """See :class:`Transactions`."""
@@ -116,7 +118,7 @@ class OwnTransactions:
         can = self._compiler.can
         with self._borrowed(needed=not savepoints) as driver:
             if driver is not None:
-                with bare_transaction(driver):
+                with bare_transaction(driver, self._write_lock):
                     return operation(Tx(None, self._compiler, driver))
         with connected(self._engine, can) as connection, transaction(connection, can):
             take_write_lock(connection, can)
