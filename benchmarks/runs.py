@@ -50,7 +50,7 @@ PARTS = {
     "peers": Part(peers.measure, "huey, litequeue, PgQueuer", in_short=False),
     "growth": Part(growth.measure, "the cost beside a million kept jobs (minutes)"),
     "stalls": Part(
-        stalls.measure, "a writer beside a sweep and an eviction (an hour)", in_short=False
+        stalls.measure, "a writer beside a sweep and an eviction (minutes)", in_short=False
     ),
     "memory": Part(memory.measure, "peak memory (minutes)", in_short=False),
     "progress": Part(progress.measure, "progress() of a large job"),
