@@ -27,13 +27,14 @@ class Capabilities:
     of a commit. ``snapshots``: under REPEATABLE READ and above even a locking read sees the state
     of the transaction's beginning. ``encoding``: what the driver calls the encoding of texts that
     holds them all, None where there is one only. ``packet_limit``: SQL for the most bytes that a
-    statement may have, None where it may have any number. ``schemas``: tables can live in a schema,
-    which a search path picks. ``clock``: SQL for the database's own time, None where it is this
-    host's. ``ddl_rolls_back``: DDL is undone with its transaction; where it isn't, it commits it.
-    ``named_lock``, ``named_unlock``: SQL that tries to take the lock of migrations, answering 1 or
-    true when it has, and that gives it back where it outlives the transaction. ``short_waits``,
-    ``usual_waits``: SQL that keeps DDL from waiting long for whoever uses a table, and that takes
-    this back where it outlives the transaction.
+    statement may have, None where it may have any number. ``schemas``: tables can live in a
+    schema, which a search path picks. ``needs_database``: a URL has to name one. ``clock``: SQL
+    for the database's own time, None where it is this host's. ``ddl_rolls_back``: DDL is undone
+    with its transaction; where it isn't, it commits it. ``named_lock``, ``named_unlock``: SQL
+    that tries to take the lock of migrations, answering 1 or true when it has, and that gives
+    it back where it outlives the transaction. ``short_waits``, ``usual_waits``: SQL that keeps
+    DDL from waiting long for whoever uses a table, and that takes this back where it outlives
+    the transaction.
     """
 
     begins_immediate: bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from sqlite3 import SQLITE_BUSY
 from typing import Any, Final
 
 FIRST_LOOK: Final = 0.0005
@@ -13,9 +14,6 @@ WAITED: Final = 0.001
 """Seconds that a BEGIN takes where somebody else was writing; else it takes some microseconds."""
 REMEMBERED: Final = 10.0
 """Seconds after such a BEGIN in which the lock is looked for often; doing so costs 20 µs."""
-
-_BUSY: Final = 5
-"""SQLite's code for a lock that somebody else has; in the lowest byte of its extended codes."""
 
 
 class WriteLock:
@@ -61,7 +59,7 @@ def _begun(driver: Any, script: str, deadline: float) -> bool:
         driver.executescript(script)
     except Exception as error:
         code = getattr(error, "sqlite_errorcode", 0)
-        if code & 0xFF != _BUSY or time.monotonic() >= deadline:
+        if code & 0xFF != SQLITE_BUSY or time.monotonic() >= deadline:
             raise
         return False
     return True
